@@ -1,0 +1,47 @@
+//! Why it is not running: the gates in their order.
+
+use super::{Time, Word};
+use serde::{Deserialize, Serialize};
+
+/// `GET …/tasks/{task_id}/explain` and `GET …/runs/{run_id}/explain`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explain {
+    pub dag_id: String,
+    pub run_id: String,
+    /// Null: about the run itself.
+    pub task_id: Option<String>,
+    pub map_index: i32,
+    pub state: Word,
+    pub since: Option<Time>,
+    /// One sentence: `load waits for a slot of pool warehouse`.
+    pub summary: String,
+    /// In the order in which they are looked at; at most one is blocking.
+    pub gates: Vec<Gate>,
+    /// What a person can do, or null.
+    pub next: Option<String>,
+}
+
+/// One condition between a task instance and its start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// `dag_paused`, `run_paused`, `upstream_not_done`, `trigger_rule_unmet`, `depends_on_past`,
+    /// `pool_full`, `dag_task_limit`, `task_limit`, `workers_full`, `queue_without_worker`,
+    /// `retry_delay`, `epoch_reconciling`, `recovery_ramp`, `run_queued_max_active_runs`, ...
+    pub code: Word,
+    pub status: GateStatus,
+    /// With its numbers: `pool warehouse 8/8 slots; needs 2`.
+    pub text: String,
+    /// Who holds what it waits for, one line each.
+    #[serde(default)]
+    pub holders: Vec<String>,
+}
+
+/// What became of a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateStatus {
+    Passed,
+    Blocking,
+    /// Not looked at, because one before it blocks.
+    NotReached,
+}

@@ -1,0 +1,48 @@
+//! The REST API's resources as they stand on the wire, under `/api/v1`.
+//!
+//! Conventions, the same everywhere:
+//! - instants are RFC 3339 in UTC with milliseconds, as text; tokens are decimal text;
+//! - states, outcomes and reasons are the words of the vocabulary, as text: a client shows a word
+//!   that it does not know as it is, so a newer server does not break an older client;
+//! - a field that does not apply is null and is always there; unknown fields are ignored;
+//! - lists are [`Page`]s; errors are [`crate::problem::Problem`]s; routes are in [`routes`].
+//!
+//! Absent on purpose: conversions from domain types (the server's) and how things look (the
+//! client's).
+
+mod attempt;
+mod change;
+mod dag;
+mod event;
+mod explain;
+mod log;
+mod page;
+mod pool;
+pub mod routes;
+mod run;
+mod system;
+mod task;
+mod token;
+
+pub use attempt::{Attempt, AttemptQuery, Evidence};
+pub use change::{Action, Change, ChangePlan, Clear, Mark};
+pub use dag::{
+    Dag, DagDetail, DagPatch, DagQuery, DagTask, DagVersion, DagVersionDetail, Diagnostic,
+    ImportError, NextRun, Param, PauseEffect, RunDot, Slot, SlotQuery,
+};
+pub use event::{Event, EventQuery};
+pub use explain::{Explain, Gate, GateStatus};
+pub use log::{LogLine, LogPage, LogQuery};
+pub use page::{DryRun, ListQuery, Page};
+pub use pool::{Pool, PoolPut};
+pub use run::{Run, RunPatch, RunQuery, TriggerRun};
+pub use system::{ConfigValue, Doctor, Health, HealthComponent, Version, Violation};
+pub use task::{Output, Outputs, Rendered, RenderedField, TaskInstance, TaskQuery};
+pub use token::{Token, TokenCreate, TokenCreated};
+
+/// An instant: RFC 3339, UTC, milliseconds (`2026-11-30T07:52:31.123Z`).
+pub type Time = String;
+/// A fencing token as the decimal text of its 63 bits.
+pub type TokenText = String;
+/// A word of the vocabulary.
+pub type Word = String;

@@ -1,0 +1,355 @@
+//! The routes of the REST API, as data: the one place that says which exist and who may use them.
+//!
+//! The client builds its addresses from these constants and the server checks that it serves each
+//! of them and asks for that permission, so the three cannot drift apart.
+//!
+//! A path segment is fixed text, `{name}`, or `{name}:verb`. A run id may contain colons; that is
+//! no ambiguity, since a POST on a run or task instance always ends with a verb and a GET never
+//! does. `{task}` is `task_id` or `task_id;map_index`; `{attempt}` is an attempt's id, its decimal
+//! token or `EPOCH-COUNTER`.
+
+use std::fmt;
+
+/// What stands before every path.
+pub const PREFIX: &str = "/api/v1";
+
+/// The methods in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Method {
+    /// As in a request line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a token must be allowed to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Permission {
+    /// No token needed.
+    Public,
+    DagRead,
+    DagWrite,
+    RunRead,
+    RunWrite,
+    PoolWrite,
+    SystemRead,
+    ConfigRead,
+    TokenWrite,
+}
+
+impl Permission {
+    /// The scope's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::DagRead => "dag:read",
+            Self::DagWrite => "dag:write",
+            Self::RunRead => "run:read",
+            Self::RunWrite => "run:write",
+            Self::PoolWrite => "pool:write",
+            Self::SystemRead => "system:read",
+            Self::ConfigRead => "config:read",
+            Self::TokenWrite => "token:write",
+        }
+    }
+}
+
+/// What a token is for. `Worker` may use the execution API and nothing here but the public routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Worker,
+    Viewer,
+    Operator,
+    Author,
+    Admin,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 5] =
+        [Self::Worker, Self::Viewer, Self::Operator, Self::Author, Self::Admin];
+
+    /// The role's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Author => "author",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The role of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+
+    /// Whether this role may do that.
+    pub const fn allows(self, permission: Permission) -> bool {
+        use Permission as P;
+        match permission {
+            P::Public => true,
+            P::DagRead | P::RunRead | P::SystemRead => !matches!(self, Self::Worker),
+            P::DagWrite | P::RunWrite => {
+                matches!(self, Self::Operator | Self::Author | Self::Admin)
+            }
+            P::PoolWrite => matches!(self, Self::Operator | Self::Admin),
+            P::ConfigRead | P::TokenWrite => matches!(self, Self::Admin),
+        }
+    }
+}
+
+/// One route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// The constant's name, in small letters: the handler's name too.
+    pub name: &'static str,
+    pub method: Method,
+    /// Below [`PREFIX`].
+    pub path: &'static str,
+    pub permission: Permission,
+    /// One line for the documentation: query or body -> answer.
+    pub summary: &'static str,
+}
+
+macro_rules! routes {
+    ($($constant:ident $name:literal $method:ident $path:literal $permission:ident $summary:literal;)*) => {
+        $(
+            #[doc = $summary]
+            pub const $constant: Route = Route {
+                name: $name, method: Method::$method, path: $path,
+                permission: Permission::$permission, summary: $summary,
+            };
+        )*
+        /// Every route.
+        pub const ALL: &[Route] = &[$($constant,)*];
+    };
+}
+
+routes! {
+    DAG_LIST "dag_list" Get "/dags" DagRead "DagQuery -> Page<Dag>, by dag_id";
+    DAG_SHOW "dag_show" Get "/dags/{dag_id}" DagRead "-> DagDetail";
+    DAG_PATCH "dag_patch" Patch "/dags/{dag_id}" DagWrite "DagPatch, DryRun -> PauseEffect";
+    DAG_VERSIONS "dag_versions" Get "/dags/{dag_id}/versions" DagRead "ListQuery -> Page<DagVersion>, newest first";
+    DAG_VERSION "dag_version" Get "/dags/{dag_id}/versions/{version}" DagRead "-> DagVersionDetail; `latest` is the newest";
+    DAG_NEXT "dag_next" Get "/dags/{dag_id}/next" DagRead "SlotQuery -> Page<Slot>";
+    SCHEDULE "schedule" Get "/schedule" DagRead "ListQuery -> Page<NextRun>, soonest first";
+    IMPORT_ERRORS "import_errors" Get "/import-errors" DagRead "ListQuery -> Page<ImportError>";
+    RUN_TRIGGER "run_trigger" Post "/dags/{dag_id}/runs" RunWrite "TriggerRun -> 202 Run, Location";
+    RUN_LIST "run_list" Get "/dags/{dag_id}/runs" RunRead "RunQuery -> Page<Run>, newest first";
+    RUN_LIST_ALL "run_list_all" Get "/runs" RunRead "RunQuery -> Page<Run> of all DAGs, newest first";
+    RUN_SHOW "run_show" Get "/dags/{dag_id}/runs/{run_id}" RunRead "-> Run";
+    RUN_PATCH "run_patch" Patch "/dags/{dag_id}/runs/{run_id}" RunWrite "RunPatch -> Run";
+    RUN_DELETE "run_delete" Delete "/dags/{dag_id}/runs/{run_id}" RunWrite "-> 204; 409 still-active unless it has ended";
+    RUN_CANCEL "run_cancel" Post "/dags/{dag_id}/runs/{run_id}:cancel" RunWrite "Action -> Run";
+    RUN_KILL "run_kill" Post "/dags/{dag_id}/runs/{run_id}:kill" RunWrite "Action -> Run; cancel without the grace";
+    RUN_PAUSE "run_pause" Post "/dags/{dag_id}/runs/{run_id}:pause" RunWrite "Action -> Run";
+    RUN_RESUME "run_resume" Post "/dags/{dag_id}/runs/{run_id}:resume" RunWrite "Action -> Run";
+    RUN_CLEAR "run_clear" Post "/dags/{dag_id}/runs/{run_id}:clear" RunWrite "Clear, DryRun -> ChangePlan";
+    RUN_EXPLAIN "run_explain" Get "/dags/{dag_id}/runs/{run_id}/explain" RunRead "-> Explain";
+    TASK_LIST "task_list" Get "/dags/{dag_id}/runs/{run_id}/tasks" RunRead "TaskQuery -> Page<TaskInstance>, topological";
+    TASK_SHOW "task_show" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}" RunRead "-> TaskInstance";
+    TASK_CLEAR "task_clear" Post "/dags/{dag_id}/runs/{run_id}/tasks/{task}:clear" RunWrite "Clear, DryRun -> ChangePlan";
+    TASK_MARK "task_mark" Post "/dags/{dag_id}/runs/{run_id}/tasks/{task}:mark" RunWrite "Mark, DryRun -> ChangePlan";
+    TASK_ATTEMPTS "task_attempts" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/attempts" RunRead "ListQuery -> Page<Attempt>, by token";
+    TASK_OUTPUTS "task_outputs" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/outputs" RunRead "-> Outputs";
+    TASK_RENDERED "task_rendered" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/rendered" RunRead "-> Rendered";
+    TASK_EXPLAIN "task_explain" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/explain" RunRead "-> Explain";
+    ATTEMPT_LIST "attempt_list" Get "/attempts" RunRead "AttemptQuery -> Page<Attempt>, by token";
+    ATTEMPT_SHOW "attempt_show" Get "/attempts/{attempt}" RunRead "-> Attempt";
+    ATTEMPT_EVENTS "attempt_events" Get "/attempts/{attempt}/events" RunRead "ListQuery -> Page<Event>, oldest first";
+    ATTEMPT_LOG "attempt_log" Get "/attempts/{attempt}/log" RunRead "LogQuery -> LogPage";
+    ATTEMPT_KILL "attempt_kill" Post "/attempts/{attempt}:kill" RunWrite "Action -> Attempt";
+    ATTEMPT_CONFIRM_DEAD "attempt_confirm_dead" Post "/attempts/{attempt}:confirm-dead" RunWrite "Action -> Attempt";
+    EVENTS "events" Get "/events" RunRead "EventQuery -> Page<Event>, oldest first; long poll";
+    POOL_LIST "pool_list" Get "/pools" DagRead "ListQuery -> Page<Pool>, by name";
+    POOL_SHOW "pool_show" Get "/pools/{name}" DagRead "-> Pool";
+    POOL_PUT "pool_put" Put "/pools/{name}" PoolWrite "PoolPut -> Pool";
+    POOL_DELETE "pool_delete" Delete "/pools/{name}" PoolWrite "-> 204; 409 pool-in-use";
+    TOKEN_LIST "token_list" Get "/tokens" TokenWrite "ListQuery -> Page<Token>";
+    TOKEN_CREATE "token_create" Post "/tokens" TokenWrite "TokenCreate -> 201 TokenCreated";
+    TOKEN_REVOKE "token_revoke" Delete "/tokens/{id}" TokenWrite "-> 204";
+    HEALTH_LIVE "health_live" Get "/health/live" Public "-> Health of the process alone";
+    HEALTH_READY "health_ready" Get "/health/ready" Public "-> Health of every component; 503 when not ok";
+    VERSION "version" Get "/version" SystemRead "-> Version";
+    DOCTOR "doctor" Get "/doctor" SystemRead "-> Doctor";
+    CONFIG "config" Get "/config" ConfigRead "-> Page<ConfigValue>";
+}
+
+impl Route {
+    /// The address of one resource: `args` in the order of the path's names, percent-encoded here.
+    /// Missing arguments become empty segments, which no server route matches.
+    pub fn url(&self, args: &[&str]) -> String {
+        let mut args = args.iter();
+        let mut url = String::from(PREFIX);
+        for segment in self.path.split('/').skip(1) {
+            url.push('/');
+            let (name, verb) = split_verb(segment);
+            if name.starts_with('{') {
+                url.push_str(&encode(args.next().copied().unwrap_or_default()));
+                if let Some(verb) = verb {
+                    url.push(':');
+                    url.push_str(verb);
+                }
+            } else {
+                url.push_str(segment);
+            }
+        }
+        url
+    }
+
+    /// The path's arguments if this route matches `path` (below [`PREFIX`], still encoded).
+    fn matches(&self, path: &str) -> Option<Vec<String>> {
+        let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
+        let mut args = Vec::new();
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return Some(args),
+                (Some(pattern), Some(segment)) => capture(pattern, segment, &mut args)?,
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// `{name}:verb` into its parts.
+fn split_verb(segment: &str) -> (&str, Option<&str>) {
+    segment.split_once(':').map_or((segment, None), |(name, verb)| (name, Some(verb)))
+}
+
+/// Whether a segment fits its pattern; what it captures is appended to `args`.
+fn capture(pattern: &str, segment: &str, args: &mut Vec<String>) -> Option<()> {
+    let (name, verb) = split_verb(pattern);
+    if !name.starts_with('{') {
+        return (pattern == segment).then_some(());
+    }
+    let decoded = decode(segment)?;
+    let value = match verb {
+        Some(verb) => decoded.strip_suffix(verb)?.strip_suffix(':')?,
+        None => &decoded,
+    };
+    if value.is_empty() {
+        return None;
+    }
+    args.push(value.into());
+    Some(())
+}
+
+/// The route of a request and its decoded path arguments; fixed segments win over captures.
+pub fn find(method: &str, full_path: &str) -> Option<(&'static Route, Vec<String>)> {
+    let path = full_path.strip_prefix(PREFIX)?;
+    ALL.iter()
+        .filter(|route| route.method.as_str() == method)
+        .filter_map(|route| route.matches(path).map(|args| (route, args)))
+        .min_by_key(|(_, args)| args.len())
+}
+
+/// Percent-encodes one path segment; what RFC 3986 lets stand in a segment and ids use, stays.
+pub fn encode(segment: &str) -> String {
+    let mut out = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:@=;".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Undoes percent-encoding; `None` for a broken escape or text that is not UTF-8.
+pub fn decode(segment: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(segment.len());
+    let mut bytes = segment.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let high = char::from(bytes.next()?).to_digit(16)?;
+            let low = char::from(bytes.next()?).to_digit(16)?;
+            out.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_route_finds_itself_from_the_address_it_builds() {
+        for route in ALL {
+            let names = route.path.matches('{').count();
+            let all = ["a b", "manual__2026-09-22T14:03:11.000Z_abcd", "load;3"];
+            let url = route.url(&all[..names]);
+            let (found, args) = find(route.method.as_str(), &url).unwrap_or_else(|| {
+                panic!("{} does not match its own {url}", route.name);
+            });
+            assert_eq!(found.name, route.name, "{url}");
+            assert_eq!(args, all[..names], "{url}");
+        }
+    }
+
+    #[test]
+    fn names_and_method_path_pairs_are_unique() {
+        for (index, route) in ALL.iter().enumerate() {
+            for other in &ALL[..index] {
+                assert_ne!(route.name, other.name);
+                assert_ne!((route.method, route.path), (other.method, other.path));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_route_finds_nothing() {
+        for (method, path) in [
+            ("GET", "/api/v1/dags/"),
+            ("GET", "/api/v1/dags/x/y"),
+            ("GET", "/dags"),
+            ("POST", "/api/v1/dags/x/runs/r"),
+            ("POST", "/api/v1/dags/x/runs/r:explode"),
+            ("POST", "/api/v1/dags/x/runs/:cancel"),
+            ("GET", "/api/v1/dags/%zz"),
+            ("GET", "/api/v1/dags/%ff"),
+        ] {
+            assert!(find(method, path).is_none(), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_worker_token_reads_nothing_and_a_viewer_writes_nothing() {
+        for route in ALL {
+            let public = route.permission == Permission::Public;
+            assert_eq!(Role::Worker.allows(route.permission), public, "{}", route.name);
+            assert!(Role::Admin.allows(route.permission));
+            if route.method != Method::Get {
+                assert!(!Role::Viewer.allows(route.permission), "{}", route.name);
+            }
+        }
+        for role in Role::ALL {
+            assert_eq!(Role::parse(role.as_str()), Some(role));
+        }
+    }
+}
