@@ -6,9 +6,12 @@
 
 mod graph;
 
-pub use graph::{DagError, priority_weights, topological_order};
+pub use graph::{
+    DagError, INSTANCES_MAX, TASKS_MAX, ancestors, descendants, downstream_edges, priority_weights,
+    topological_order,
+};
 
-use crate::id::{DagId, PoolName, QueueName, TaskId};
+use crate::id::{DagId, IdError, PoolName, QueueName, TaskId};
 use crate::retry::{RetryPolicy, RetryRule};
 use crate::schedule::Timing;
 use crate::time::Span;
@@ -18,6 +21,18 @@ use serde_json::Value;
 /// The place of a task in its DAG, from 0 in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskIndex(pub u32);
+
+impl TaskIndex {
+    /// The index of the task at that place.
+    pub fn new(place: usize) -> Self {
+        Self(u32::try_from(place).unwrap_or(u32::MAX))
+    }
+
+    /// Its place in `Dag::tasks`.
+    pub fn at(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
 
 /// A validated workflow definition.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +56,49 @@ pub struct Dag {
     /// Keep ended runs this long (`retention`); `None`: the installation's setting.
     pub retention: Option<Span>,
     pub tasks: Vec<Task>,
+}
+
+impl Dag {
+    /// The defaults of a DAG file with these tasks, checked.
+    pub fn with_defaults(dag_id: DagId, tasks: Vec<Task>) -> Result<Self, DagError> {
+        Self::new(Self {
+            dag_id,
+            description: String::new(),
+            doc_md: String::new(),
+            owner: String::new(),
+            tags: Vec::new(),
+            timing: Timing::manual(),
+            is_paused_upon_creation: false,
+            limits: DagLimits { max_active_runs: 16, max_active_tasks: 16 },
+            dagrun_timeout: None,
+            fail_fast: false,
+            params: Vec::new(),
+            env: Vec::new(),
+            retention: None,
+            tasks,
+        })
+    }
+
+    /// Checks a draft: names are unique, edges point at other tasks and make no circle, sizes are
+    /// within the limits. Sorts each task's upstreams and removes repeats.
+    pub fn new(mut draft: Self) -> Result<Self, DagError> {
+        for task in &mut draft.tasks {
+            task.depends_on.sort_unstable();
+            task.depends_on.dedup();
+        }
+        graph::check(&draft.tasks)?;
+        Ok(draft)
+    }
+
+    /// The task at that place.
+    pub fn task(&self, index: TaskIndex) -> Option<&Task> {
+        self.tasks.get(index.at())
+    }
+
+    /// The place of the task of that name.
+    pub fn index_of(&self, task_id: &str) -> Option<TaskIndex> {
+        self.tasks.iter().position(|task| task.task_id.as_str() == task_id).map(TaskIndex::new)
+    }
 }
 
 /// How much of a DAG may be active at once.
@@ -99,6 +157,52 @@ pub struct Task {
     pub run_as_user: Option<String>,
 }
 
+impl Task {
+    /// A task with the defaults of a DAG file.
+    pub fn with_defaults(task_id: TaskId, action: Action) -> Result<Self, IdError> {
+        Ok(Self {
+            task_id,
+            action,
+            depends_on: Vec::new(),
+            trigger_rule: TriggerRule::AllSuccess,
+            when: None,
+            expand: Vec::new(),
+            map_index_template: None,
+            depends_on_past: false,
+            limits: TaskLimits::with_defaults()?,
+            retry: RetryPolicy {
+                retries: 0,
+                retry_delay: Span::from_mins(5),
+                exponential_backoff: false,
+                max_retry_delay: None,
+            },
+            retry_rules: Vec::new(),
+            infra_retries: 5,
+            on_lost: OnLost::Retry,
+            times: TaskTimes {
+                execution_timeout: None,
+                queued_timeout: Span::from_mins(20),
+                stall_timeout: None,
+                kill_grace: None,
+            },
+            containment: Containment::Auto,
+            graceful_exit_codes: Vec::new(),
+            skip_exit_codes: vec![99],
+            env: Vec::new(),
+            outputs: Vec::new(),
+            working_dir: None,
+            shell: ["bash", "-euo", "pipefail"].map(String::from).to_vec(),
+            run_as_user: None,
+        })
+    }
+
+    /// How many instances of it one run has: one, or the size of the cross product of `expand`.
+    pub fn instance_count(&self) -> u64 {
+        let lengths = self.expand.iter().map(|(_, values)| values.len() as u64);
+        lengths.fold(1, u64::saturating_mul)
+    }
+}
+
 /// What a task does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
@@ -120,6 +224,20 @@ pub struct TaskLimits {
     pub weight_rule: WeightRule,
     pub max_active_tis_per_dag: Option<u32>,
     pub max_active_tis_per_dagrun: Option<u32>,
+}
+
+impl TaskLimits {
+    fn with_defaults() -> Result<Self, IdError> {
+        Ok(Self {
+            queue: QueueName::new("default")?,
+            pool: PoolName::new("default_pool")?,
+            pool_slots: 1,
+            priority_weight: 1,
+            weight_rule: WeightRule::Downstream,
+            max_active_tis_per_dag: None,
+            max_active_tis_per_dagrun: None,
+        })
+    }
 }
 
 /// How a task's effective priority follows from the weights around it, as in Airflow.

@@ -1,4 +1,22 @@
 //! When a DAG runs by itself: slots of cron expressions and intervals, catch-up, data intervals.
+//!
+//! A *slot* is an instant at which the rule is due. Each slot has exactly one UTC identity, so a
+//! repeated local hour never makes two slots of one name, and slots are strictly increasing.
+//!
+//! A slot belongs to a DAG if `start_date <= logical_date <= end_date`. With `timetable: trigger`
+//! the logical date is the slot, with `data_interval` the slot before it; in both,
+//! `[interval_start, interval_end)` is the time from the previous slot to this one, so intervals
+//! tile time without a gap or an overlap (the first interval may begin before `start_date`).
+//!
+//! Catch-up is not decided here: the scheduler asks for all due slots or for the newest one.
+
+mod calendar;
+mod cron;
+mod zone;
+
+pub use calendar::{Calendar, slots_after};
+pub use cron::{Cron, CronError};
+pub use zone::Zone;
 
 use crate::time::{Span, Timestamp};
 
@@ -14,6 +32,20 @@ pub struct Timing {
     pub catchup: Catchup,
 }
 
+impl Timing {
+    /// A DAG that runs only when somebody triggers it: what a file without `schedule` says.
+    pub fn manual() -> Self {
+        Self {
+            schedule: Schedule::Manual,
+            timezone: "UTC".into(),
+            timetable: Timetable::Trigger,
+            start_date: None,
+            end_date: None,
+            catchup: Catchup::Newest,
+        }
+    }
+}
+
 /// The rule that makes slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Schedule {
@@ -21,7 +53,7 @@ pub enum Schedule {
     Manual,
     /// One or more cron expressions (`@daily` and its like as written); their slots are merged.
     Cron(Vec<String>),
-    /// A fixed interval.
+    /// A fixed interval, anchored at `start_date` or else at 1970.
     Every(Span),
     /// Once.
     At(Timestamp),
@@ -45,4 +77,24 @@ pub enum Catchup {
     Newest,
     /// None; from the next slot on.
     Next,
+}
+
+/// One instant at which a DAG is due, and the interval of data that it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot {
+    pub due_at: Timestamp,
+    pub logical_date: Timestamp,
+    pub interval_start: Timestamp,
+    pub interval_end: Timestamp,
+}
+
+/// A `Timing` that no calendar can be made of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    #[error(transparent)]
+    Cron(#[from] CronError),
+    #[error("unknown time zone `{0}`")]
+    UnknownZone(String),
+    #[error("an interval of `{0}` is too short; the shortest is 1s")]
+    TooShort(Span),
 }

@@ -109,7 +109,6 @@ impl TriggerRule {
             Self::OneSuccess if broken > 0 => when_done(UpstreamFailed),
             Self::OneSuccess => when_done(Skip),
             Self::OneDone if up.success + up.failed > 0 => Ready,
-            Self::OneDone if up.upstream_failed > 0 => when_done(UpstreamFailed),
             Self::OneDone => when_done(Skip),
             Self::NoneFailed if broken > 0 => UpstreamFailed,
             Self::NoneFailed => when_done(Ready),
