@@ -29,8 +29,8 @@ function figures(s) {
   return `<div class="figures">${[
     figure(whole(flights), "flights"),
     figure(flights ? minutes(sum(s.days, "delay") / flights) : "–", "mean delay"),
-    figure(percent(sum(s.days, "late"), flights), "late by 15 min or more"),
-    figure(`${whole(sum(s.days, "distance"))} mi`, "flown"),
+    figure(percent(sum(s.days, "late"), flights), "late (15 min or more)"),
+    figure(whole(sum(s.days, "distance")), "miles flown"),
   ].join("")}</div>`;
 }
 

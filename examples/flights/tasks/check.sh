@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Is the extract sane? Exit 65 (bad data) names every rule that is broken; the DAG does not retry that.
+# shellcheck source=place.sh
 source "$FLIGHTS_CODE/tasks/place.sh"
 day="$(day)"
 rows="$(staging)/rows.json"

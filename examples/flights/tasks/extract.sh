@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The day's rows out of the month's file, unchanged, into staging/DAY/rows.json.
+# shellcheck source=place.sh
 source "$FLIGHTS_CODE/tasks/place.sh"
 day="$(day)"
 rows="$(staging)/rows.json"

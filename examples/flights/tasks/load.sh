@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Replace the day's rows in the mart: one transaction, behind the fence of this day.
+# shellcheck source=place.sh
 source "$FLIGHTS_CODE/tasks/place.sh"
 source "$FLIGHTS_CODE/tasks/mart.sh"
 day="$(day)"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # One region's share of the day. Mapped: FENCEPOST_MAP_REGION is the element of `expand`.
+# shellcheck source=place.sh
 source "$FLIGHTS_CODE/tasks/place.sh"
 source "$FLIGHTS_CODE/tasks/mart.sh"
 day="$(day)"

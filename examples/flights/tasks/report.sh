@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Draw the report of all days that are in the mart. Whoever comes last sees every day: the mart is read only
 # after the lock is taken, and both files are put in place by rename.
+# shellcheck source=place.sh
 source "$FLIGHTS_CODE/tasks/place.sh"
 source "$FLIGHTS_CODE/tasks/mart.sh"
 

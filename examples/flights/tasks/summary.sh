@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Do the regions add up to the day? Then the day is complete and gets its row.
+# shellcheck source=place.sh
 source "$FLIGHTS_CODE/tasks/place.sh"
 source "$FLIGHTS_CODE/tasks/mart.sh"
 day="$(day)"

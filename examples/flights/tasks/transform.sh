@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Rows as the mart wants them: hour, lateness and the region of the origin, into staging/DAY/flights.json.
+# shellcheck source=place.sh
 source "$FLIGHTS_CODE/tasks/place.sh"
 day="$(day)"
 rows="$(staging)/rows.json"

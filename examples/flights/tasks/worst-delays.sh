@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The five worst flights of a bad day. The DAG skips this on good days.
+# shellcheck source=place.sh
 source "$FLIGHTS_CODE/tasks/place.sh"
 source "$FLIGHTS_CODE/tasks/mart.sh"
 day="$(day)"
