@@ -34,7 +34,7 @@ need_rust() {
 processes_of() {
   local cmdline text pid
   for cmdline in /proc/[0-9]*/cmdline; do
-    text="$(tr '\0' ' ' < "$cmdline" 2> /dev/null)" || continue
+    text="$(tr '\0' ' ' 2> /dev/null < "$cmdline")" || continue
     pid="${cmdline#/proc/}" pid="${pid%/cmdline}"
     case "$text" in
       *fencepost*" shim $1/"* | *"fencepost standalone --home $1 "*) echo "$pid $text" ;;
