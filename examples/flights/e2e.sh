@@ -51,6 +51,8 @@ once() {
   "$root/examples/flights/check.sh" "$(dirname -- "$report")/totals.json" "$FENCEPOST_HOME/flights/cache/flights-20k.json"
   [ -z "$(processes_of "$FENCEPOST_HOME")" ] || fail "$1: left behind: $(processes_of "$FENCEPOST_HOME")"
 }
+"$fencepost" validate --strict "$root/examples/hello" "$root/examples/flights/dags" || fail "an example does not validate"
+
 say "second ./run, to the end"
 once second
 sums="$(sha256sum < "$FENCEPOST_HOME/flights/report/index.html")"
