@@ -1,0 +1,252 @@
+//! The execution API: what workers and servers say to each other. Versioned apart from REST.
+//!
+//! Every call of a worker names its job; every statement about an attempt carries its token. Calls
+//! may be repeated: a claim whose reply was lost is delivered again, a report is recognised by its
+//! digest. In standalone mode the calls are in-process; the types are those of the wire.
+
+use crate::problem::Problem;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::future::Future;
+use std::pin::Pin;
+
+/// Version of this surface.
+pub const EXECUTION_VERSION: u32 = 1;
+
+/// A worker introduces itself: once per process start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Register {
+    /// A fresh UUID: this incarnation.
+    pub job_id: String,
+    pub name: String,
+    pub host: String,
+    pub pid: u32,
+    /// Field 22 of `/proc/PID/stat`: ticks since boot.
+    pub pid_start: u64,
+    pub boot_id: String,
+    pub machine_id: String,
+    /// The home's own random id: what a successor is recognised by.
+    pub home_id: String,
+    pub version: String,
+    pub queues: Vec<String>,
+    pub slots: u32,
+    /// `None`: nothing but its successor, a new boot or a person ends it (standalone).
+    pub lease_ttl_ms: Option<i64>,
+}
+
+/// The answer: what the predecessors in the same home left behind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Registered {
+    /// Claims of the predecessors; the worker answers for each with [`ExecutionApi::take_over`].
+    pub handed_over: Vec<HandedOver>,
+}
+
+/// An attempt that a predecessor had claimed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HandedOver {
+    pub assignment: Assignment,
+    /// The store has accepted its start.
+    pub started: bool,
+    /// The boot id under which it was started.
+    pub boot_id: String,
+}
+
+/// What a successor found out about an attempt that was handed over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Found {
+    /// Its shim lives and is ours now.
+    Running { level: String },
+    /// Proved under its lock not to have run; it may be started under the same token.
+    NeverRan,
+}
+
+/// A worker asks for work and orders; answered when there is some, or after `wait_ms`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Poll {
+    pub job_id: String,
+    /// How many attempts it can take now.
+    pub free_slots: u32,
+    pub queues: Vec<String>,
+    pub wait_ms: u64,
+    /// Stops that it knows of already.
+    pub known_stops: Vec<String>,
+}
+
+/// Work and orders.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Polled {
+    pub assignments: Vec<Assignment>,
+    pub stops: Vec<StopOrder>,
+    /// Logs of attempts whose rows are gone: their directories may be removed.
+    pub purges: Vec<Purge>,
+}
+
+/// An attempt is to be stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopOrder {
+    pub token: String,
+    /// `cancel`, `clear`, `mark`, `dagrun_timeout`, `fail_fast`, `kill`.
+    pub reason: String,
+    pub by: String,
+    /// SIGKILL at once.
+    pub kill_now: bool,
+}
+
+/// A directory of an attempt that nobody needs any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purge {
+    pub id: i64,
+    pub tokens: Vec<String>,
+}
+
+/// An attempt that the worker has claimed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    pub token: String,
+    pub attempt_id: String,
+    pub dag_id: String,
+    pub run_id: String,
+    pub task_id: String,
+    pub map_index: i32,
+    pub try_number: u32,
+    pub attempt_number: u32,
+    /// What to run; or why it cannot be rendered (the attempt is then started and reported so).
+    pub work: Result<Work, String>,
+}
+
+/// What to run, rendered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Program and arguments, without a shell of ours.
+    pub argv: Vec<String>,
+    /// A script to be written to a file whose path is appended to `argv`.
+    pub script: Option<String>,
+    /// Variables in the order in which later ones win; the worker adds places and paths.
+    pub env: Vec<(String, String)>,
+    /// The whole set of parameters, and of upstream outputs, as JSON.
+    pub params: Value,
+    pub inputs: Value,
+    /// `None`: the attempt's own work directory.
+    pub working_dir: Option<String>,
+    pub run_as_user: Option<String>,
+    /// `auto`, `pidns`, `cgroup`, `group`.
+    pub containment: String,
+    pub execution_timeout_ms: Option<i64>,
+    pub stall_timeout_ms: Option<i64>,
+    pub kill_grace_ms: Option<i64>,
+    pub graceful_exit_codes: Vec<u8>,
+    /// Declared outputs: name and type (`string`, `integer`, ...).
+    pub outputs: Vec<(String, String)>,
+}
+
+/// A worker is about to start an attempt. It execs only after `Accepted`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    pub token: String,
+    /// Made by the worker for this start; the same again gets the same answer.
+    pub start_id: String,
+    pub boot_id: String,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub token: String,
+    pub ended: Ended,
+    /// What the result file says, if it may count.
+    pub asked: Option<AskedFor>,
+    /// Read only of an attempt that may end in success.
+    pub outputs: Vec<(String, Value)>,
+    /// The containment level reached.
+    pub level: Option<String>,
+    /// A sentence for people: the missing file, the template's mistake.
+    pub message: Option<String>,
+}
+
+/// The worker's word for the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Ended {
+    Exit { code: u8 },
+    Signal { signal: i32 },
+    CouldNotExec { code: u8 },
+    ExecutionTimeout { code: Option<u8> },
+    StallTimeout { code: Option<u8> },
+    /// By a stop order.
+    Stopped { code: Option<u8>, signal: Option<i32> },
+    TemplateError,
+    OutputsInvalid,
+    NeverRan,
+    /// Without an exit status; `evidence` is `exit_status`, `successor`, `boot_id`, `self_fence`.
+    Gone { evidence: String },
+}
+
+/// The `status` of a result file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "status")]
+pub enum AskedFor {
+    Success,
+    Skip,
+    Fail,
+    Retry { after_ms: Option<i64> },
+    Hold,
+}
+
+/// The answer to a statement about one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "answer")]
+pub enum Answer {
+    Accepted,
+    Refused { reason: RefusedReason, detail: String },
+}
+
+/// Why a statement about an attempt is refused; never the answer for "not found".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusedReason {
+    /// A newer attempt exists.
+    Superseded,
+    /// The owner's lease is over, or the attempt is another job's.
+    Fenced,
+    /// A stop ended it.
+    Cancelled,
+    NotRunning,
+    RunningElsewhere,
+}
+
+/// A worker's sign of life.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beat {
+    pub job_id: String,
+    /// Increasing: a delayed beat renews nothing.
+    pub seq: i64,
+    /// Tokens that it holds.
+    pub inventory: Vec<String>,
+}
+
+/// What a beat is answered with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beaten {
+    /// Of the inventory: those that are no longer its own. They are to be ended.
+    pub disowned: Vec<String>,
+}
+
+/// A boxed future of an answer.
+pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send + 'a>>;
+
+/// What a worker can ask of a server.
+pub trait ExecutionApi: Send + Sync {
+    fn register(&self, request: Register) -> Reply<'_, Registered>;
+    fn take_over(&self, job_id: &str, token: &str, found: Found) -> Reply<'_, Answer>;
+    fn poll(&self, request: Poll) -> Reply<'_, Polled>;
+    fn start(&self, job_id: &str, starts: Vec<Start>) -> Reply<'_, Vec<Answer>>;
+    fn report(&self, job_id: &str, reports: Vec<Report>) -> Reply<'_, Vec<Answer>>;
+    fn beat(&self, request: Beat) -> Reply<'_, Beaten>;
+    /// Claims that were never started go back (`released`).
+    fn release(&self, job_id: &str, tokens: Vec<String>) -> Reply<'_, Vec<Answer>>;
+    /// The worker removed these directories.
+    fn purged(&self, job_id: &str, ids: Vec<i64>) -> Reply<'_, ()>;
+    /// The worker ends in order; what runs is left to its shims and its successor.
+    fn leave(&self, job_id: &str) -> Reply<'_, ()>;
+}

@@ -1,0 +1,161 @@
+//! The output file of a task: `name=value` lines and `name<<EOF ... EOF` blocks.
+//!
+//! The grammar is GitHub's for `$GITHUB_OUTPUT`. Values are text unless a type is declared.
+
+use crate::dag::OutputType;
+use serde_json::Value;
+
+/// Largest output file in bytes.
+pub const OUTPUT_LIMIT: usize = 1 << 20;
+
+/// An output file that cannot be taken. `line` is 1-based.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OutputError {
+    #[error("outputs: line {line}: expected `name=value` or `name<<END`")]
+    Line { line: usize },
+    #[error("outputs: line {line}: `{name}` is not a name (A-Z a-z 0-9 _ -, at most 100)")]
+    Name { line: usize, name: String },
+    #[error("outputs: line {line}: `{name}<<{end}` has no closing line `{end}`")]
+    Unclosed { line: usize, name: String, end: String },
+    #[error("outputs: `{name}` is declared as {expected}, and its value is not")]
+    Type { name: String, expected: &'static str },
+    #[error("outputs: `{name}` is declared and was not written")]
+    Missing { name: String },
+    #[error("outputs: the file is larger than {OUTPUT_LIMIT} bytes; write large data to a store")]
+    TooLarge,
+}
+
+/// Reads an output file and checks it against the declared outputs; a later line of a name wins.
+/// Invalid UTF-8 and NUL bytes are replaced, so that a value can always be stored.
+pub fn parse(
+    bytes: &[u8],
+    declared: &[(String, OutputType)],
+) -> Result<Vec<(String, Value)>, OutputError> {
+    if bytes.len() > OUTPUT_LIMIT {
+        return Err(OutputError::TooLarge);
+    }
+    let text = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut lines = (1_usize..).zip(text.lines());
+    while let Some((line, content)) = lines.next() {
+        if content.trim().is_empty() {
+            continue;
+        }
+        let (name, value) = entry(line, content, &mut lines)?;
+        found.retain(|(other, _)| *other != name);
+        found.push((name, value));
+    }
+    typed(found, declared)
+}
+
+fn entry<'a>(
+    line: usize,
+    content: &str,
+    lines: &mut impl Iterator<Item = (usize, &'a str)>,
+) -> Result<(String, String), OutputError> {
+    let equals = content.find('=');
+    let block = content.find("<<").filter(|at| equals.is_none_or(|eq| *at < eq));
+    let Some(at) = block.or(equals) else { return Err(OutputError::Line { line }) };
+    let name = content[..at].trim().to_owned();
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if name.is_empty() || name.len() > 100 || !name.bytes().all(fits) {
+        return Err(OutputError::Name { line, name });
+    }
+    if block.is_none() {
+        return Ok((name, content[at + 1..].to_owned()));
+    }
+    let end = content[at + 2..].trim().to_owned();
+    let mut value: Vec<&str> = Vec::new();
+    for (_, next) in lines {
+        if next == end && !end.is_empty() {
+            return Ok((name, value.join("\n")));
+        }
+        value.push(next);
+    }
+    Err(OutputError::Unclosed { line, name, end })
+}
+
+fn typed(
+    found: Vec<(String, String)>,
+    declared: &[(String, OutputType)],
+) -> Result<Vec<(String, Value)>, OutputError> {
+    for (name, _) in declared {
+        if !found.iter().any(|(other, _)| other == name) {
+            return Err(OutputError::Missing { name: name.clone() });
+        }
+    }
+    found
+        .into_iter()
+        .map(|(name, text)| {
+            let declared = declared.iter().find(|(other, _)| *other == name).map(|(_, of)| *of);
+            let value = convert(&name, text, declared)?;
+            Ok((name, value))
+        })
+        .collect()
+}
+
+fn convert(name: &str, text: String, of: Option<OutputType>) -> Result<Value, OutputError> {
+    let Some(of) = of.filter(|of| *of != OutputType::String) else {
+        return Ok(Value::String(text));
+    };
+    let value: Option<Value> = serde_json::from_str(text.trim()).ok();
+    value.filter(|value| of.fits(value)).ok_or(OutputError::Type {
+        name: name.into(),
+        expected: of.as_str(),
+    })
+}
+
+impl OutputType {
+    /// The name in the file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
+    }
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::String => value.is_string(),
+            Self::Integer => value.is_i64() || value.is_u64(),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::Array => value.is_array(),
+            Self::Object => value.is_object(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lines_and_blocks_are_read_and_typed() {
+        let file = b"path=s3://a=b\nrows=12\ntext<<EOF\none\ntwo=2\nEOF\n\nrows=13\n";
+        let declared =
+            [("rows".to_owned(), OutputType::Integer), ("path".to_owned(), OutputType::String)];
+        let found = parse(file, &declared).unwrap();
+        let expected = [
+            ("path".to_owned(), json!("s3://a=b")),
+            ("text".to_owned(), json!("one\ntwo=2")),
+            ("rows".to_owned(), json!(13)),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_taken_says_where() {
+        let rows = [("rows".to_owned(), OutputType::Integer)];
+        assert_eq!(parse(b"x", &[]).unwrap_err(), OutputError::Line { line: 1 });
+        assert!(matches!(parse(b"a b=1", &[]), Err(OutputError::Name { line: 1, .. })));
+        assert!(matches!(parse(b"a<<E\nx\n", &[]), Err(OutputError::Unclosed { line: 1, .. })));
+        assert!(matches!(parse(b"rows=many", &rows), Err(OutputError::Type { .. })));
+        assert!(matches!(parse(b"", &rows), Err(OutputError::Missing { .. })));
+        assert_eq!(parse(b"a=\xff\0", &[]).unwrap()[0].1, json!("\u{fffd}\u{fffd}"));
+    }
+}

@@ -1,0 +1,264 @@
+//! What the end of an attempt means: for the attempt, for its task instance, and for the budgets.
+//!
+//! Source: 1-semantics section 5 ("Who pays") and 2-interfaces section 5 ("Exit codes"). One pure
+//! function, so that the execution API, the reaper and the simulator cannot disagree.
+
+use crate::dag::{OnLost, Task};
+use crate::lifecycle::TiEvent;
+use crate::retry::RetryAction;
+use crate::state::{CountedAs, Outcome, StopReason};
+use crate::time::Span;
+
+/// Exit status of a task that found itself fenced.
+pub const EXIT_FENCED: u8 = 76;
+/// Exit status that asks for a hold (from stage C on).
+pub const EXIT_HOLD: u8 = 77;
+/// Exit status that asks for a deferral (from stage D on).
+pub const EXIT_DEFER: u8 = 100;
+/// Single deaths after which a task instance counts as poison.
+pub const POISON_LOSSES: u32 = 3;
+
+/// How the processes of an attempt ended, as its worker or the evidence says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The main process exited by itself.
+    Exit(u8),
+    /// The main process died of a signal that was not ours.
+    Signal(i32),
+    /// Not executable (126) or not found (127).
+    CouldNotExec(u8),
+    /// We ended it at its `execution_timeout`; the exit code if it exited after our SIGTERM.
+    ExecutionTimeout(Option<u8>),
+    /// We ended it at its `stall_timeout`.
+    StallTimeout(Option<u8>),
+    /// We ended it because a stop was asked for.
+    Stopped,
+    /// Its template or its outputs were wrong; it did not run, or its success cannot be taken.
+    Unusable(Unusable),
+    /// Proved not to have started.
+    NeverRan,
+    /// Its processes are known to be gone, and no exit status is known.
+    Gone(Death),
+}
+
+/// Why an attempt cannot be taken as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unusable {
+    Template,
+    Outputs,
+}
+
+/// How the death of an attempt without an exit status is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    /// Its shim or its host died alone.
+    Single,
+    /// It fenced itself, or was drained: no sign of poison.
+    Orderly,
+}
+
+/// What the task asked for in its result file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    Success,
+    Skip,
+    Fail,
+    Retry { after: Option<Span> },
+    Hold,
+}
+
+/// The budgets of a task instance so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budgets {
+    /// The current try, from 1.
+    pub try_number: u32,
+    /// 1 + `retries` + clears.
+    pub max_tries: u32,
+    /// Losses charged to `infra_retries`.
+    pub infra_losses: u32,
+    /// Losses by single deaths.
+    pub single_deaths: u32,
+    /// Attempts in a row that ended without having started.
+    pub requeues: u32,
+    /// `[scheduler] requeue_limit`.
+    pub requeue_limit: u32,
+}
+
+/// A stop that was asked for on the attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    pub reason: StopReason,
+    /// Where a `mark` leads.
+    pub mark: Option<TiEvent>,
+}
+
+/// The decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub outcome: Outcome,
+    /// What happens to the task instance.
+    pub event: TiEvent,
+    /// A word for tables: `exit`, `signal`, `execution_timeout`, ...
+    pub reason: String,
+    pub counted_as: CountedAs,
+    /// With `TiEvent::Retry`: how long to wait.
+    pub delay: Option<Span>,
+}
+
+impl Verdict {
+    fn new(outcome: Outcome, event: TiEvent, reason: &str) -> Self {
+        Self { outcome, event, reason: reason.into(), counted_as: CountedAs::None, delay: None }
+    }
+    fn counted(mut self, counted_as: CountedAs) -> Self {
+        self.counted_as = counted_as;
+        self
+    }
+}
+
+/// Judges the end of an attempt that had started.
+///
+/// A stop that was asked for goes before whatever the task did: from its commit on, a success is
+/// refused. `random` decides the jitter of a retry.
+pub fn judge(
+    ending: &Ending,
+    asked: Option<&Asked>,
+    task: &Task,
+    budgets: &Budgets,
+    stop: Option<Stop>,
+    random: u64,
+) -> Verdict {
+    if let Some(stop) = stop {
+        return stopped(stop);
+    }
+    let user = |reason: &str| failure(reason, task, budgets, None, random);
+    match ending {
+        Ending::NeverRan => never_ran(budgets),
+        Ending::Gone(death) => lost(*death, task, budgets),
+        Ending::Exit(code) => exited(*code, asked, task, budgets, random),
+        Ending::Signal(_) if matches!(asked, Some(Asked::Success)) => success("result_file"),
+        Ending::Signal(_) => user("signal"),
+        Ending::ExecutionTimeout(code) if graceful(*code, task) => success("exit"),
+        Ending::StallTimeout(code) if graceful(*code, task) => success("exit"),
+        Ending::ExecutionTimeout(_) => user("execution_timeout"),
+        Ending::StallTimeout(_) => user("stall_timeout"),
+        // A stop order that the store knows nothing of: ended by the worker on its own account.
+        Ending::Stopped => user("kill"),
+        Ending::CouldNotExec(code) => by_rules(*code, task, budgets, random)
+            .unwrap_or_else(|| final_failure("could_not_exec")),
+        Ending::Unusable(Unusable::Template) => final_failure("template_error"),
+        Ending::Unusable(Unusable::Outputs) => final_failure("outputs_invalid"),
+    }
+}
+
+fn stopped(stop: Stop) -> Verdict {
+    let (outcome, event) = match stop.reason {
+        StopReason::Clear => (Outcome::Cleared, TiEvent::Restarted),
+        StopReason::Mark => (Outcome::Cancelled, stop.mark.unwrap_or(TiEvent::MarkFailed)),
+        StopReason::Cancel
+        | StopReason::DagrunTimeout
+        | StopReason::FailFast
+        | StopReason::Kill => (Outcome::Cancelled, TiEvent::Stopped),
+    };
+    Verdict::new(outcome, event, stop.reason.as_str())
+}
+
+fn success(reason: &str) -> Verdict {
+    Verdict::new(Outcome::Success, TiEvent::Succeed, reason)
+}
+
+fn graceful(code: Option<u8>, task: &Task) -> bool {
+    code.is_some_and(|code| task.graceful_exit_codes.contains(&code))
+}
+
+fn exited(
+    code: u8,
+    asked: Option<&Asked>,
+    task: &Task,
+    budgets: &Budgets,
+    random: u64,
+) -> Verdict {
+    match asked {
+        Some(Asked::Success) => return success("result_file"),
+        Some(Asked::Skip) => return skipped("result_file"),
+        Some(Asked::Fail) => return final_failure("result_file"),
+        Some(Asked::Retry { after }) => {
+            return failure("result_file", task, budgets, *after, random);
+        }
+        Some(Asked::Hold) => return failure("not_supported", task, budgets, None, random),
+        None => {}
+    }
+    if code == 0 {
+        return success("exit");
+    }
+    if task.skip_exit_codes.contains(&code) {
+        return skipped("exit");
+    }
+    if let Some(verdict) = by_rules(code, task, budgets, random) {
+        return verdict;
+    }
+    match code {
+        126 | 127 => final_failure("could_not_exec"),
+        EXIT_FENCED => failure("fence_conflict", task, budgets, None, random),
+        EXIT_HOLD | EXIT_DEFER => failure("not_supported", task, budgets, None, random),
+        _ => failure("exit", task, budgets, None, random),
+    }
+}
+
+fn skipped(reason: &str) -> Verdict {
+    Verdict::new(Outcome::Skipped, TiEvent::SkipItself, reason)
+}
+
+fn by_rules(code: u8, task: &Task, budgets: &Budgets, random: u64) -> Option<Verdict> {
+    let rule = task.retry_rules.iter().find(|rule| rule.exit_codes.contains(&code))?;
+    let reason = if rule.reason.is_empty() { "exit" } else { rule.reason.as_str() };
+    Some(match rule.action {
+        RetryAction::Fail => final_failure(reason),
+        RetryAction::Retry { delay } => failure(reason, task, budgets, delay, random),
+    })
+}
+
+/// A failure that no further try would mend.
+fn final_failure(reason: &str) -> Verdict {
+    Verdict::new(Outcome::Failed, TiEvent::Fail, reason).counted(CountedAs::User)
+}
+
+/// A failure charged to the user's `retries`.
+fn failure(
+    reason: &str,
+    task: &Task,
+    budgets: &Budgets,
+    delay: Option<Span>,
+    random: u64,
+) -> Verdict {
+    if budgets.try_number >= budgets.max_tries {
+        return final_failure(reason);
+    }
+    let delay = delay.unwrap_or_else(|| task.retry.delay(budgets.try_number, random));
+    let mut verdict =
+        Verdict::new(Outcome::Failed, TiEvent::Retry, reason).counted(CountedAs::User);
+    verdict.delay = Some(delay);
+    verdict
+}
+
+fn never_ran(budgets: &Budgets) -> Verdict {
+    let event =
+        if budgets.requeues >= budgets.requeue_limit { TiEvent::Fail } else { TiEvent::Replace };
+    Verdict::new(Outcome::NeverRan, event, "never_ran")
+}
+
+/// A started attempt without an exit status: the user's `retries` are never touched (I8).
+fn lost(death: Death, task: &Task, budgets: &Budgets) -> Verdict {
+    let lost = |event, reason| {
+        Verdict::new(Outcome::Lost, event, reason).counted(CountedAs::Infra)
+    };
+    if death == Death::Single && budgets.single_deaths + 1 >= POISON_LOSSES {
+        return lost(TiEvent::Hold, "poison");
+    }
+    match task.on_lost {
+        OnLost::Fail => lost(TiEvent::Fail, "lost"),
+        OnLost::Retry if budgets.infra_losses >= task.infra_retries => {
+            lost(TiEvent::Fail, "infra_retries_spent")
+        }
+        OnLost::Retry => lost(TiEvent::Replace, "lost"),
+    }
+}

@@ -1,0 +1,189 @@
+//! Statements, values, rows and transactions: what the queries are written in.
+
+mod sqlite;
+mod value;
+
+pub use value::{Columns, Row, Value};
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::migrate;
+use fencepost_core::hook::{HookVerdict, Hooks};
+use fencepost_core::time::Timestamp;
+pub(crate) use sqlite::{connect as sqlite_connect, wrong as sqlite_error};
+use sqlite::{Lane, Session};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A statement: its name, which is also its function's and its hook point's, and its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stmt {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+impl Stmt {
+    /// A statement whose text serves both databases.
+    pub const fn same(name: &'static str, text: &'static str) -> Self {
+        Self { name, text }
+    }
+}
+
+/// The store's clock: the wall clock of its host, or a simulated one.
+#[derive(Clone)]
+pub struct StoreClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl StoreClock {
+    /// A clock read by `read`.
+    pub fn new(read: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+    /// The instant.
+    pub fn now(&self) -> Timestamp {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for StoreClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoreClock")
+    }
+}
+
+/// An open store. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    writer: Lane,
+    reader: Lane,
+    clock: StoreClock,
+    hooks: Hooks,
+}
+
+impl Store {
+    /// Opens the SQLite file (making it if it is new), migrates it, and checks its version.
+    ///
+    /// A file that needs a migration is copied beside itself first (`NAME.bak-vN`).
+    pub fn open_sqlite(path: &Path, clock: StoreClock, hooks: Hooks) -> Result<Self, StoreError> {
+        migrate::migrate_sqlite(path, clock.now())?;
+        let writer = Lane::writer(path)?;
+        let reader = Lane::readers(path, 2)?;
+        Ok(Self { writer, reader, clock, hooks })
+    }
+
+    /// Begins a transaction that may write. One runs at a time; commits that wait for each other
+    /// share one sync of the disk.
+    pub async fn begin(&self, op: &'static str) -> Result<Tx, StoreError> {
+        self.open(op, &self.writer).await
+    }
+
+    /// Begins a transaction that only reads: one snapshot, beside the writer.
+    pub async fn read(&self, op: &'static str) -> Result<Tx, StoreError> {
+        self.open(op, &self.reader).await
+    }
+
+    async fn open(&self, op: &'static str, lane: &Lane) -> Result<Tx, StoreError> {
+        if self.hooks.pass(op, "begin") != HookVerdict::Go {
+            return Err(StoreError::new(StoreErrorKind::Unavailable, op, "failed by a hook"));
+        }
+        let session = lane.session(op).await?;
+        Ok(Tx { op, session, now: self.clock.now(), hooks: self.hooks.clone() })
+    }
+
+    /// The store's clock.
+    pub fn clock(&self) -> &StoreClock {
+        &self.clock
+    }
+}
+
+/// A transaction. Dropped without a commit, it is rolled back.
+#[derive(Debug)]
+pub struct Tx {
+    op: &'static str,
+    session: Session,
+    now: Timestamp,
+    hooks: Hooks,
+}
+
+impl Tx {
+    /// The store's time at the beginning of this transaction.
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Rows of one statement.
+    pub async fn query(&self, stmt: &Stmt, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.run(stmt, vec![values]).await?.0)
+    }
+
+    /// The first row, if there is one.
+    pub async fn query_opt(
+        &self,
+        stmt: &Stmt,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.query(stmt, values).await?.into_iter().next())
+    }
+
+    /// The rows of one statement with many sets of values, one after the other.
+    pub async fn query_many(
+        &self,
+        stmt: &Stmt,
+        sets: Vec<Vec<Value>>,
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(self.run(stmt, sets).await?.0)
+    }
+
+    /// How many rows a statement changed.
+    pub async fn execute(&self, stmt: &Stmt, values: Vec<Value>) -> Result<u64, StoreError> {
+        Ok(self.run(stmt, vec![values]).await?.1.into_iter().sum())
+    }
+
+    /// How many rows each set of values changed.
+    pub async fn execute_many(
+        &self,
+        stmt: &Stmt,
+        sets: Vec<Vec<Value>>,
+    ) -> Result<Vec<u64>, StoreError> {
+        Ok(self.run(stmt, sets).await?.1)
+    }
+
+    async fn run(
+        &self,
+        stmt: &Stmt,
+        sets: Vec<Vec<Value>>,
+    ) -> Result<(Vec<Row>, Vec<u64>), StoreError> {
+        if sets.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        self.pass(stmt.name)?;
+        self.session.run(self.op, *stmt, sets).await
+    }
+
+    /// Commits. After an error it is not known whether it is done, unless the kind says so.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        self.pass("before_commit")?;
+        let (op, hooks) = (self.op, self.hooks);
+        self.session.commit(op).await?;
+        match hooks.pass(op, "after_commit") {
+            HookVerdict::Go => Ok(()),
+            HookVerdict::Fail | HookVerdict::CommittedButUnknown => {
+                Err(StoreError::new(StoreErrorKind::Unavailable, op, "the reply was lost"))
+            }
+        }
+    }
+
+    fn pass(&self, step: &str) -> Result<(), StoreError> {
+        match self.hooks.pass(self.op, step) {
+            HookVerdict::Go | HookVerdict::CommittedButUnknown => Ok(()),
+            HookVerdict::Fail => {
+                Err(StoreError::new(StoreErrorKind::Unavailable, self.op, "failed by a hook"))
+            }
+        }
+    }
+}
+
+/// Builds a list of values from anything that is one.
+#[macro_export]
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::Value::from($value)),*] };
+}
+pub use values as params;

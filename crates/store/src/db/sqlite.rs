@@ -1,0 +1,293 @@
+//! The SQLite driver: threads that own connections and serve sessions one after the other.
+//!
+//! A session is one transaction. The writer's thread puts the sessions that wait for it into one
+//! SQLite transaction, each behind a savepoint, and commits them together: one sync of the disk
+//! for the group (group commit). A session is answered only after that sync, so what it was told
+//! is durable; if the group's commit fails, every session of the group is told so.
+//!
+//! A session whose owner is dropped is rolled back to its savepoint.
+
+use super::{Row, Stmt, Value};
+use crate::error::{StoreError, StoreErrorKind};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Sessions that share one commit at most.
+const GROUP_MAX: usize = 64;
+/// How long another process's lock is waited for.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Statements that a connection keeps prepared.
+const CACHED_STATEMENTS: usize = 256;
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+type Answer = (Vec<Row>, Vec<u64>);
+
+enum Command {
+    Run { op: &'static str, stmt: Stmt, sets: Vec<Vec<Value>>, reply: Reply<Answer> },
+    Commit { op: &'static str, reply: Reply<()> },
+}
+
+struct Opening {
+    commands: Receiver<Command>,
+    reply: Reply<()>,
+    op: &'static str,
+}
+
+/// A queue to one or more threads with a connection each.
+#[derive(Debug, Clone)]
+pub(super) struct Lane {
+    openings: Sender<Opening>,
+}
+
+/// A transaction at a thread.
+#[derive(Debug)]
+pub(super) struct Session {
+    commands: Sender<Command>,
+}
+
+impl Lane {
+    pub(super) fn writer(path: &Path) -> Result<Self, StoreError> {
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let (openings, queue) = channel();
+        spawn("store-writer", move || write_loop(&connection, &queue))?;
+        Ok(Self { openings })
+    }
+
+    pub(super) fn readers(path: &Path, count: usize) -> Result<Self, StoreError> {
+        let (openings, queue) = channel::<Opening>();
+        let queue = Arc::new(Mutex::new(queue));
+        for _ in 0..count {
+            // A reader of a WAL database still needs to write its shared-memory file.
+            let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            connection
+                .pragma_update(None, "query_only", true)
+                .map_err(|error| wrong("open", &error))?;
+            let queue = Arc::clone(&queue);
+            spawn("store-reader", move || {
+                loop {
+                    let next = queue.lock().map(|queue| queue.recv());
+                    let Ok(Ok(opening)) = next else { return };
+                    read_session(&connection, opening);
+                }
+            })?;
+        }
+        Ok(Self { openings })
+    }
+
+    pub(super) async fn session(&self, op: &'static str) -> Result<Session, StoreError> {
+        let (commands, queue) = channel();
+        let (reply, opened) = oneshot::channel();
+        self.openings
+            .send(Opening { commands: queue, reply, op })
+            .map_err(|_| gone(op))?;
+        opened.await.map_err(|_| gone(op))??;
+        Ok(Session { commands })
+    }
+}
+
+impl Session {
+    pub(super) async fn run(
+        &self,
+        op: &'static str,
+        stmt: Stmt,
+        sets: Vec<Vec<Value>>,
+    ) -> Result<Answer, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Run { op, stmt, sets, reply }).map_err(|_| gone(op))?;
+        answer.await.map_err(|_| gone(op))?
+    }
+
+    pub(super) async fn commit(self, op: &'static str) -> Result<(), StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Commit { op, reply }).map_err(|_| gone(op))?;
+        answer.await.map_err(|_| gone(op))?
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+    std::thread::Builder::new()
+        .name(name.into())
+        .stack_size(1 << 20)
+        .spawn(work)
+        .map(drop)
+        .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, "open", error))
+}
+
+/// Opens a connection with the settings that durability and sharing need.
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let open = || -> rusqlite::Result<Connection> {
+        let connection =
+            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+        connection.pragma_update(None, "cache_size", -8_192)?;
+        connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+        Ok(connection)
+    };
+    open().map_err(|error| wrong("open", &error))
+}
+
+fn write_loop(connection: &Connection, queue: &Receiver<Opening>) {
+    while let Ok(first) = queue.recv() {
+        if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
+            // Nobody waits for a reply that cannot be sent.
+            let _ = first.reply.send(Err(wrong(first.op, &error)));
+            continue;
+        }
+        let mut group: Vec<(&'static str, Reply<()>)> = Vec::new();
+        let mut next = Some(first);
+        while let Some(opening) = next.take() {
+            group.extend(write_session(connection, opening));
+            // An error such as a full disk makes SQLite roll back all of the group; what began
+            // after it would be another transaction, and its commit must not answer for this one.
+            if group.len() < GROUP_MAX && !connection.is_autocommit() {
+                next = queue.try_recv().ok();
+            }
+        }
+        finish_group(connection, group);
+    }
+}
+
+/// Commits for all sessions of a group, and tells each.
+fn finish_group(connection: &Connection, group: Vec<(&'static str, Reply<()>)>) {
+    let result = connection.execute_batch("COMMIT");
+    if result.is_err() && !connection.is_autocommit() {
+        // A failed COMMIT may leave the transaction open; a second error changes nothing.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    for (op, reply) in group {
+        let answer = result.as_ref().map(|_| ()).map_err(|error| wrong(op, error));
+        let _ = reply.send(answer);
+    }
+}
+
+/// Serves one session; its commit, if it asks for one, is answered by the group's.
+fn write_session(connection: &Connection, opening: Opening) -> Option<(&'static str, Reply<()>)> {
+    if let Err(error) = connection.execute_batch("SAVEPOINT session") {
+        let _ = opening.reply.send(Err(wrong(opening.op, &error)));
+        return None;
+    }
+    if opening.reply.send(Ok(())).is_ok() {
+        while let Ok(command) = opening.commands.recv() {
+            match command {
+                Command::Run { op, stmt, sets, reply } => {
+                    let _ = reply.send(run(connection, op, stmt, &sets));
+                }
+                Command::Commit { op, reply } => {
+                    match connection.execute_batch("RELEASE session") {
+                        Ok(()) => return Some((op, reply)),
+                        Err(error) => {
+                            let _ = reply.send(Err(wrong(op, &error)));
+                        }
+                    }
+                    break;
+                }
+            }
+        }
+    }
+    // An error here means that SQLite has rolled the whole group back: its COMMIT will fail.
+    let _ = connection.execute_batch("ROLLBACK TO session; RELEASE session");
+    None
+}
+
+fn read_session(connection: &Connection, opening: Opening) {
+    if let Err(error) = connection.execute_batch("BEGIN") {
+        let _ = opening.reply.send(Err(wrong(opening.op, &error)));
+        return;
+    }
+    if opening.reply.send(Ok(())).is_ok() {
+        while let Ok(command) = opening.commands.recv() {
+            match command {
+                Command::Run { op, stmt, sets, reply } => {
+                    let _ = reply.send(run(connection, op, stmt, &sets));
+                }
+                Command::Commit { reply, .. } => {
+                    let _ = reply.send(Ok(()));
+                    break;
+                }
+            }
+        }
+    }
+    let _ = connection.execute_batch("COMMIT");
+}
+
+fn run(
+    connection: &Connection,
+    op: &'static str,
+    stmt: Stmt,
+    sets: &[Vec<Value>],
+) -> Result<Answer, StoreError> {
+    let failed = |error: &rusqlite::Error| {
+        let mut out = wrong(op, error);
+        out.message = format!("{}: {}", stmt.name, out.message);
+        out
+    };
+    // `$n` is a name in SQLite, numbered by first appearance; `?n` is the number itself.
+    let text = stmt.text.replace('$', "?");
+    let mut prepared = connection.prepare_cached(&text).map_err(|e| failed(&e))?;
+    let width = prepared.column_count();
+    let (mut rows, mut changed) = (Vec::new(), Vec::new());
+    for values in sets {
+        if width == 0 {
+            let params = rusqlite::params_from_iter(values);
+            let count = prepared.execute(params).map_err(|e| failed(&e))?;
+            changed.push(u64::try_from(count).unwrap_or(u64::MAX));
+            continue;
+        }
+        let before = rows.len();
+        let params = rusqlite::params_from_iter(values);
+        let mut found = prepared.query(params).map_err(|e| failed(&e))?;
+        while let Some(row) = found.next().map_err(|e| failed(&e))? {
+            rows.push(decode(row, width).map_err(|e| failed(&e))?);
+        }
+        changed.push((rows.len() - before) as u64);
+    }
+    Ok((rows, changed))
+}
+
+fn decode(row: &rusqlite::Row<'_>, width: usize) -> rusqlite::Result<Row> {
+    let mut values = Vec::with_capacity(width);
+    for column in 0..width {
+        values.push(match row.get_ref(column)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(n) => Value::Int(n),
+            #[expect(clippy::cast_possible_truncation, reason = "sums that SQLite made real")]
+            ValueRef::Real(n) => Value::Int(n as i64),
+            ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+            ValueRef::Blob(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+        });
+    }
+    Ok(Row(values))
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            Self::Int(n) => ToSqlOutput::Borrowed(ValueRef::Integer(*n)),
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        })
+    }
+}
+
+fn gone(op: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable, op, "the store's thread has ended")
+}
+
+pub(crate) fn wrong(op: &'static str, error: &rusqlite::Error) -> StoreError {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => StoreErrorKind::Constraint,
+        Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreErrorKind::Corrupt,
+        _ => StoreErrorKind::Unavailable,
+    };
+    StoreError::new(kind, op, error)
+}

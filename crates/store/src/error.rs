@@ -1,0 +1,48 @@
+//! Errors of the store. The kind decides what a caller does.
+
+use std::fmt;
+
+/// What a caller does about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreErrorKind {
+    /// Locked, stopped, out of reach: the next pass tries again.
+    Unavailable,
+    /// The disk is full: claims stop, results are kept by their workers until it has room.
+    Full,
+    /// A rule of the schema: a duplicate, or a bug.
+    Constraint,
+    /// Not a store of ours, or damaged, or newer than this program.
+    Corrupt,
+    /// A row does not have the shape that its decoder expects.
+    Decode,
+}
+
+/// What failed: the operation, the statement, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreError {
+    pub kind: StoreErrorKind,
+    pub op: String,
+    pub message: String,
+}
+
+impl StoreError {
+    /// An error of that kind.
+    pub fn new(kind: StoreErrorKind, op: impl Into<String>, message: impl fmt::Display) -> Self {
+        Self { kind, op: op.into(), message: message.to_string() }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            StoreErrorKind::Unavailable => "the store is unavailable",
+            StoreErrorKind::Full => "the disk of the store is full",
+            StoreErrorKind::Constraint => "the store refused a row",
+            StoreErrorKind::Corrupt => "the store cannot be used",
+            StoreErrorKind::Decode => "a row of the store cannot be read",
+        };
+        write!(f, "{what} ({}): {}", self.op, self.message)
+    }
+}
+
+impl std::error::Error for StoreError {}

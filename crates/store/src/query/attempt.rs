@@ -1,0 +1,489 @@
+//! Attempts: one row for every dispatch ever made.
+
+use crate::db::Columns;
+use crate::query::task_instance::TiKey;
+use crate::{Row, Stmt, StoreError, Tx, values};
+use fencepost_core::id::{AttemptId, JobId, Token};
+use fencepost_core::state::{AttemptState, CountedAs, Outcome, StopReason, Why};
+use fencepost_core::time::Timestamp;
+
+/// An attempt's row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    pub token: Token,
+    pub attempt_id: AttemptId,
+    pub ti: TiKey,
+    pub dag_id: String,
+    pub try_number: u32,
+    pub attempt_number: u32,
+    pub state: AttemptState,
+    pub outcome: Option<Outcome>,
+    pub why: Why,
+    pub replaces: Option<Token>,
+    pub prev_outcome: String,
+    pub queue: String,
+    pub priority: i32,
+    pub queued_until: Timestamp,
+    pub job_id: Option<JobId>,
+    pub worker: Option<String>,
+    pub host: Option<String>,
+    pub containment: Option<String>,
+    pub start_id: Option<String>,
+    pub boot_id: Option<String>,
+    pub queued_at: Timestamp,
+    pub claimed_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub stop_reason: Option<StopReason>,
+    pub stop_by: Option<String>,
+    pub stop_at: Option<Timestamp>,
+    /// Where a mark leads once the attempt is gone: a task instance's state.
+    pub stop_mark: Option<String>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub exit_code: Option<i64>,
+    pub signal: Option<i64>,
+    pub counted_as: Option<CountedAs>,
+    pub evidence: Option<String>,
+    pub report_digest: Option<String>,
+}
+
+macro_rules! columns {
+    () => {
+        "token, attempt_id, run_pk, task_index, map_index, dag_id, try_number, attempt_number, \
+         state, outcome, why, replaces, prev_outcome, queue, priority, queued_until, job_id, \
+         worker, host, containment, start_id, boot_id, queued_at, claimed_at, started_at, \
+         ended_at, stop_reason, stop_by, stop_at, stop_mark, reason, message, exit_code, signal, \
+         counted_as, evidence, report_digest"
+    };
+}
+
+fn decode(row: Row) -> Result<Attempt, StoreError> {
+    let mut c: Columns = row.columns("attempt");
+    Ok(Attempt {
+        token: c.token()?,
+        attempt_id: c.attempt_id()?,
+        ti: TiKey { run_pk: c.int()?, task_index: c.number()?, map_index: c.number()? },
+        dag_id: c.text()?,
+        try_number: c.number()?,
+        attempt_number: c.number()?,
+        state: c.named(AttemptState::parse)?,
+        outcome: c.opt_named(Outcome::parse)?,
+        why: c.named(Why::parse)?,
+        replaces: c.opt_token()?,
+        prev_outcome: c.text()?,
+        queue: c.text()?,
+        priority: c.number()?,
+        queued_until: c.time()?,
+        job_id: c.opt_job_id()?,
+        worker: c.opt_text()?,
+        host: c.opt_text()?,
+        containment: c.opt_text()?,
+        start_id: c.opt_text()?,
+        boot_id: c.opt_text()?,
+        queued_at: c.time()?,
+        claimed_at: c.opt_time()?,
+        started_at: c.opt_time()?,
+        ended_at: c.opt_time()?,
+        stop_reason: c.opt_named(StopReason::parse)?,
+        stop_by: c.opt_text()?,
+        stop_at: c.opt_time()?,
+        stop_mark: c.opt_text()?,
+        reason: c.opt_text()?,
+        message: c.opt_text()?,
+        exit_code: c.opt_int()?,
+        signal: c.opt_int()?,
+        counted_as: c.opt_named(CountedAs::parse)?,
+        evidence: c.opt_text()?,
+        report_digest: c.opt_text()?,
+    })
+}
+
+fn decode_all(rows: Vec<Row>) -> Result<Vec<Attempt>, StoreError> {
+    rows.into_iter().map(decode).collect()
+}
+
+/// An attempt to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewAttempt {
+    pub token: Token,
+    pub attempt_id: AttemptId,
+    pub ti: TiKey,
+    pub dag_id: String,
+    pub try_number: u32,
+    pub attempt_number: u32,
+    pub why: Why,
+    pub replaces: Option<Token>,
+    pub prev_outcome: String,
+    pub queue: String,
+    pub priority: i32,
+    pub queued_until: Timestamp,
+}
+
+const ATTEMPT_INSERT: Stmt = Stmt::same(
+    "attempt_insert",
+    "INSERT INTO attempt (token, attempt_id, run_pk, task_index, map_index, dag_id, try_number,
+        attempt_number, state, why, replaces, prev_outcome, queue, priority, queued_until,
+        queued_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15)",
+);
+
+/// Makes queued attempts.
+pub async fn insert(tx: &Tx, attempts: &[NewAttempt]) -> Result<(), StoreError> {
+    let sets = attempts
+        .iter()
+        .map(|a| {
+            values![
+                a.token,
+                a.attempt_id,
+                a.ti.run_pk,
+                a.ti.task_index,
+                a.ti.map_index,
+                &a.dag_id,
+                a.try_number,
+                a.attempt_number,
+                a.why.as_str(),
+                a.replaces.map_or(0, Token::as_i64),
+                &a.prev_outcome,
+                &a.queue,
+                a.priority,
+                a.queued_until,
+                tx.now(),
+            ]
+        })
+        .collect();
+    tx.execute_many(&ATTEMPT_INSERT, sets).await.map(drop)
+}
+
+const ATTEMPT_GET: Stmt =
+    Stmt::same("attempt_get", concat!("SELECT ", columns!(), " FROM attempt WHERE token = $1"));
+const ATTEMPT_BY_ID: Stmt = Stmt::same(
+    "attempt_by_id",
+    concat!("SELECT ", columns!(), " FROM attempt WHERE attempt_id = $1"),
+);
+
+/// The attempts of those tokens that exist.
+pub async fn get(tx: &Tx, tokens: &[Token]) -> Result<Vec<Attempt>, StoreError> {
+    let sets = tokens.iter().map(|token| values![*token]).collect();
+    decode_all(tx.query_many(&ATTEMPT_GET, sets).await?)
+}
+
+/// The attempt of that id.
+pub async fn by_id(tx: &Tx, id: AttemptId) -> Result<Option<Attempt>, StoreError> {
+    tx.query_opt(&ATTEMPT_BY_ID, values![id]).await?.map(decode).transpose()
+}
+
+const ATTEMPT_OF_TI: Stmt = Stmt::same(
+    "attempt_of_ti",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE run_pk = $1 AND task_index = $2 AND map_index = $3
+          ORDER BY token LIMIT 10000"
+    ),
+);
+
+/// Every attempt of an instance, in order of tokens.
+pub async fn of_ti(tx: &Tx, ti: TiKey) -> Result<Vec<Attempt>, StoreError> {
+    let values = values![ti.run_pk, ti.task_index, ti.map_index];
+    decode_all(tx.query(&ATTEMPT_OF_TI, values).await?)
+}
+
+const ATTEMPT_CLAIM: Stmt = Stmt::same(
+    "attempt_claim",
+    "UPDATE attempt SET state = 'claimed', job_id = $1, worker = $2, host = $3, claimed_at = $4
+     WHERE state = 'queued' AND token IN (
+        SELECT token FROM attempt WHERE state = 'queued' AND queue = $5
+        ORDER BY priority DESC, token LIMIT $6)
+     RETURNING token",
+);
+
+/// Who claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claimer<'a> {
+    pub job_id: JobId,
+    pub worker: &'a str,
+    pub host: &'a str,
+}
+
+/// Claims up to `limit` queued attempts of a queue, the highest priority first.
+pub async fn claim(
+    tx: &Tx,
+    by: Claimer<'_>,
+    queue: &str,
+    limit: u32,
+) -> Result<Vec<Token>, StoreError> {
+    let values = values![by.job_id, by.worker, by.host, tx.now(), queue, limit];
+    let rows = tx.query(&ATTEMPT_CLAIM, values).await?;
+    rows.into_iter().map(|row| row.columns("attempt").token()).collect()
+}
+
+const ATTEMPT_START: Stmt = Stmt::same(
+    "attempt_start",
+    "UPDATE attempt SET state = 'running', start_id = $3, boot_id = $4,
+        started_at = COALESCE(started_at, $5)
+     WHERE token = $1 AND job_id = $2 AND state = 'claimed'",
+);
+const ATTEMPT_RESTART: Stmt = Stmt::same(
+    "attempt_restart",
+    "UPDATE attempt SET start_id = NULL, boot_id = NULL, state = 'claimed'
+     WHERE token = $1 AND job_id = $2 AND state = 'running'",
+);
+
+/// A start that was accepted by the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    pub token: Token,
+    pub job_id: JobId,
+    pub start_id: String,
+    pub boot_id: String,
+}
+
+/// claimed -> running, for the owner.
+pub async fn start(tx: &Tx, starts: &[Started]) -> Result<Vec<bool>, StoreError> {
+    let sets = starts
+        .iter()
+        .map(|s| values![s.token, s.job_id, &s.start_id, &s.boot_id, tx.now()])
+        .collect();
+    Ok(tx.execute_many(&ATTEMPT_START, sets).await?.into_iter().map(|n| n == 1).collect())
+}
+
+/// Takes back a start that is proved not to have happened: it may be started again.
+pub async fn unstart(tx: &Tx, token: Token, job_id: JobId) -> Result<bool, StoreError> {
+    Ok(tx.execute(&ATTEMPT_RESTART, values![token, job_id]).await? == 1)
+}
+
+const ATTEMPT_END: Stmt = Stmt::same(
+    "attempt_end",
+    "UPDATE attempt SET state = 'ended', outcome = $3, reason = $4, message = $5, exit_code = $6,
+        signal = $7, counted_as = $8, evidence = $9, report_digest = $10, ended_at = $11,
+        containment = COALESCE($12, containment)
+     WHERE token = $1 AND state = $2",
+);
+
+/// How an attempt ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptEnd {
+    pub token: Token,
+    pub from: AttemptState,
+    pub outcome: Outcome,
+    pub reason: String,
+    pub message: Option<String>,
+    pub exit_code: Option<i64>,
+    pub signal: Option<i64>,
+    pub counted_as: CountedAs,
+    pub evidence: Option<String>,
+    pub report_digest: Option<String>,
+    pub containment: Option<String>,
+}
+
+/// Ends attempts, from the state that was read.
+pub async fn end(tx: &Tx, ends: &[AttemptEnd]) -> Result<Vec<bool>, StoreError> {
+    let sets = ends
+        .iter()
+        .map(|e| {
+            values![
+                e.token,
+                e.from.as_str(),
+                e.outcome.as_str(),
+                &e.reason,
+                e.message.clone(),
+                e.exit_code,
+                e.signal,
+                e.counted_as.as_str(),
+                e.evidence.clone(),
+                e.report_digest.clone(),
+                tx.now(),
+                e.containment.clone(),
+            ]
+        })
+        .collect();
+    Ok(tx.execute_many(&ATTEMPT_END, sets).await?.into_iter().map(|n| n == 1).collect())
+}
+
+const ATTEMPT_STOP: Stmt = Stmt::same(
+    "attempt_stop",
+    "UPDATE attempt SET state = 'stopping', stop_reason = $2, stop_by = $3, stop_at = $4,
+        stop_mark = $5 WHERE token = $1 AND state = 'running'",
+);
+const ATTEMPT_HARDEN_STOP: Stmt = Stmt::same(
+    "attempt_harden_stop",
+    "UPDATE attempt SET stop_reason = $2, stop_by = $3, stop_mark = $4
+     WHERE token = $1 AND state = 'stopping'",
+);
+
+/// A stop that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopRequest<'a> {
+    pub reason: StopReason,
+    pub by: &'a str,
+    pub mark: Option<&'a str>,
+}
+
+/// running -> stopping.
+pub async fn stop(
+    tx: &Tx,
+    tokens: &[Token],
+    request: &StopRequest<'_>,
+) -> Result<(), StoreError> {
+    let sets = tokens
+        .iter()
+        .map(|t| values![*t, request.reason.as_str(), request.by, tx.now(), request.mark])
+        .collect();
+    tx.execute_many(&ATTEMPT_STOP, sets).await.map(drop)
+}
+
+/// Changes the reason of a stop under way: a cancel goes before a clear.
+pub async fn change_stop(
+    tx: &Tx,
+    tokens: &[Token],
+    request: &StopRequest<'_>,
+) -> Result<(), StoreError> {
+    let sets = tokens
+        .iter()
+        .map(|t| values![*t, request.reason.as_str(), request.by, request.mark])
+        .collect();
+    tx.execute_many(&ATTEMPT_HARDEN_STOP, sets).await.map(drop)
+}
+
+const ATTEMPT_STOPPING: Stmt = Stmt::same(
+    "attempt_stopping",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE job_id = $1 AND state = 'stopping'
+            AND state IN ('claimed', 'running', 'stopping', 'lost_open')
+          ORDER BY token LIMIT 10000"
+    ),
+);
+const ATTEMPT_OPEN: Stmt = Stmt::same(
+    "attempt_open",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE job_id = $1
+            AND state IN ('claimed', 'running', 'stopping', 'lost_open')
+            AND token > $2 ORDER BY token LIMIT $3"
+    ),
+);
+
+/// Attempts of a job that are to be stopped.
+pub async fn stopping(tx: &Tx, job_id: JobId) -> Result<Vec<Attempt>, StoreError> {
+    decode_all(tx.query(&ATTEMPT_STOPPING, values![job_id]).await?)
+}
+
+/// Attempts that a job claimed and that have not ended, by page.
+pub async fn open_of(
+    tx: &Tx,
+    job_id: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<Attempt>, StoreError> {
+    decode_all(tx.query(&ATTEMPT_OPEN, values![job_id, after, limit]).await?)
+}
+
+const ATTEMPT_HAND_OVER: Stmt = Stmt::same(
+    "attempt_hand_over",
+    "UPDATE attempt SET job_id = $2, worker = $3, host = $4
+     WHERE token = $1 AND state IN ('claimed', 'running', 'stopping', 'lost_open')",
+);
+
+/// Gives an attempt to the successor of its owner.
+pub async fn hand_over(tx: &Tx, token: Token, to: Claimer<'_>) -> Result<bool, StoreError> {
+    let values = values![token, to.job_id, to.worker, to.host];
+    Ok(tx.execute(&ATTEMPT_HAND_OVER, values).await? == 1)
+}
+
+const ATTEMPT_LEVEL: Stmt = Stmt::same(
+    "attempt_level",
+    "UPDATE attempt SET containment = $2 WHERE token = $1 AND state IN ('running', 'stopping')",
+);
+
+/// Records the containment level that was reached.
+pub async fn set_level(tx: &Tx, token: Token, level: &str) -> Result<(), StoreError> {
+    tx.execute(&ATTEMPT_LEVEL, values![token, level]).await.map(drop)
+}
+
+const ATTEMPT_UNCLAIMED: Stmt = Stmt::same(
+    "attempt_unclaimed",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE state = 'queued' AND queued_until <= $1
+          ORDER BY queue, priority DESC, token LIMIT $2"
+    ),
+);
+
+/// Queued attempts that nobody claimed in time.
+pub async fn unclaimed(tx: &Tx, limit: u32) -> Result<Vec<Attempt>, StoreError> {
+    decode_all(tx.query(&ATTEMPT_UNCLAIMED, values![tx.now(), limit]).await?)
+}
+
+const ATTEMPT_UNSTARTED: Stmt = Stmt::same(
+    "attempt_unstarted",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE state = 'claimed'
+            AND state IN ('claimed', 'running', 'stopping', 'lost_open') AND claimed_at <= $1
+          ORDER BY token LIMIT $2"
+    ),
+);
+
+/// Claims that were not started since an instant.
+pub async fn unstarted(
+    tx: &Tx,
+    claimed_before: Timestamp,
+    limit: u32,
+) -> Result<Vec<Attempt>, StoreError> {
+    decode_all(tx.query(&ATTEMPT_UNSTARTED, values![claimed_before, limit]).await?)
+}
+
+const ATTEMPT_ACTIVE: Stmt = Stmt::same(
+    "attempt_active",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE state IN ('claimed', 'running', 'stopping', 'lost_open')
+            AND token > $1 ORDER BY token LIMIT $2"
+    ),
+);
+
+/// Attempts in somebody's hands, by page.
+pub async fn active(tx: &Tx, after: i64, limit: u32) -> Result<Vec<Attempt>, StoreError> {
+    decode_all(tx.query(&ATTEMPT_ACTIVE, values![after, limit]).await?)
+}
+
+const ATTEMPT_OF_RUN: Stmt = Stmt::same(
+    "attempt_of_run",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE run_pk = $1 AND token > $2 ORDER BY token LIMIT $3"
+    ),
+);
+
+/// Every attempt of a run, by page.
+pub async fn of_run(
+    tx: &Tx,
+    run_pk: i64,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<Attempt>, StoreError> {
+    decode_all(tx.query(&ATTEMPT_OF_RUN, values![run_pk, after, limit]).await?)
+}
+
+const ATTEMPT_IN_HAND: Stmt = Stmt::same(
+    "attempt_in_hand",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE token IN (
+            SELECT token FROM hold WHERE run_pk = $1) ORDER BY token LIMIT 100000"
+    ),
+);
+
+/// Attempts of a run that hold slots: queued, claimed or running ones.
+pub async fn in_hand(tx: &Tx, run_pk: i64) -> Result<Vec<Attempt>, StoreError> {
+    decode_all(tx.query(&ATTEMPT_IN_HAND, values![run_pk]).await?)
+}

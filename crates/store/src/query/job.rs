@@ -1,0 +1,197 @@
+//! Jobs: one row per incarnation of a process.
+
+use crate::db::Columns;
+use crate::{Row, Stmt, StoreError, Tx, values};
+use fencepost_core::id::JobId;
+use fencepost_core::state::{JobKind, JobState};
+use fencepost_core::time::{Span, Timestamp};
+
+/// A job's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub job_id: JobId,
+    pub kind: JobKind,
+    pub state: JobState,
+    pub name: String,
+    pub host: String,
+    pub pid: u32,
+    pub pid_start: i64,
+    pub boot_id: String,
+    pub machine_id: String,
+    pub home_id: String,
+    pub version: String,
+    /// Joined by commas.
+    pub queues: String,
+    pub slots: u32,
+    pub lease_ttl: Option<Span>,
+    pub renew_seq: i64,
+    pub renewed_at: Timestamp,
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub succeeded_by: Option<JobId>,
+}
+
+macro_rules! columns {
+    () => {
+        "job_id, kind, state, name, host, pid, pid_start, boot_id, machine_id, home_id, version, \
+         queues, slots, lease_ttl, renew_seq, renewed_at, started_at, ended_at, succeeded_by"
+    };
+}
+
+fn decode(row: Row) -> Result<Job, StoreError> {
+    let mut c: Columns = row.columns("job");
+    let wrong = c.wrong("is not a UUID");
+    Ok(Job {
+        job_id: c.opt_job_id()?.ok_or(wrong)?,
+        kind: c.named(JobKind::parse)?,
+        state: c.named(JobState::parse)?,
+        name: c.text()?,
+        host: c.text()?,
+        pid: c.number()?,
+        pid_start: c.int()?,
+        boot_id: c.text()?,
+        machine_id: c.text()?,
+        home_id: c.text()?,
+        version: c.text()?,
+        queues: c.text()?,
+        slots: c.number()?,
+        lease_ttl: c.opt_int()?.map(Span::from_micros),
+        renew_seq: c.int()?,
+        renewed_at: c.time()?,
+        started_at: c.time()?,
+        ended_at: c.opt_time()?,
+        succeeded_by: c.opt_job_id()?,
+    })
+}
+
+const JOB_INSERT: Stmt = Stmt::same(
+    "job_insert",
+    concat!(
+        "INSERT INTO job (",
+        columns!(),
+        ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+         $18, $19) ON CONFLICT (job_id) DO NOTHING"
+    ),
+);
+
+/// Writes a new job; the same again changes nothing.
+pub async fn insert(tx: &Tx, job: &Job) -> Result<(), StoreError> {
+    let values = values![
+        job.job_id,
+        job.kind.as_str(),
+        job.state.as_str(),
+        &job.name,
+        &job.host,
+        job.pid,
+        job.pid_start,
+        &job.boot_id,
+        &job.machine_id,
+        &job.home_id,
+        &job.version,
+        &job.queues,
+        job.slots,
+        job.lease_ttl,
+        job.renew_seq,
+        job.renewed_at,
+        job.started_at,
+        job.ended_at,
+        job.succeeded_by,
+    ];
+    tx.execute(&JOB_INSERT, values).await.map(drop)
+}
+
+const JOB_GET: Stmt =
+    Stmt::same("job_get", concat!("SELECT ", columns!(), " FROM job WHERE job_id = $1"));
+
+/// The job of that id.
+pub async fn get(tx: &Tx, job_id: JobId) -> Result<Option<Job>, StoreError> {
+    tx.query_opt(&JOB_GET, values![job_id]).await?.map(decode).transpose()
+}
+
+const JOB_LIVE: Stmt = Stmt::same(
+    "job_live",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM job WHERE state IN ('running', 'draining') ORDER BY kind, started_at LIMIT 1000"
+    ),
+);
+
+/// Jobs that are believed alive.
+pub async fn live(tx: &Tx) -> Result<Vec<Job>, StoreError> {
+    tx.query(&JOB_LIVE, vec![]).await?.into_iter().map(decode).collect()
+}
+
+const JOB_PREDECESSORS: Stmt = Stmt::same(
+    "job_predecessors",
+    "SELECT j.job_id FROM job j WHERE j.kind = $1 AND j.home_id = $2 AND j.job_id <> $3
+       AND (j.state IN ('running', 'draining')
+            OR (j.succeeded_by IS NULL AND j.state = 'stopped' AND EXISTS (
+                SELECT 1 FROM attempt a WHERE a.job_id = j.job_id
+                   AND a.state IN ('claimed', 'running', 'stopping', 'lost_open'))))
+     ORDER BY j.started_at LIMIT 100",
+);
+
+/// Earlier jobs of that home which are not ended, or ended with claims and no successor.
+pub async fn predecessors(
+    tx: &Tx,
+    kind: JobKind,
+    home_id: &str,
+    successor: JobId,
+) -> Result<Vec<JobId>, StoreError> {
+    let rows = tx.query(&JOB_PREDECESSORS, values![kind.as_str(), home_id, successor]).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("job");
+            let wrong = c.wrong("is not a UUID");
+            c.opt_job_id()?.ok_or(wrong)
+        })
+        .collect()
+}
+
+const JOB_SUCCEED: Stmt = Stmt::same(
+    "job_succeed",
+    "UPDATE job SET state = 'stopped', succeeded_by = $2, ended_at = COALESCE(ended_at, $3)
+     WHERE job_id = $1 AND state IN ('running', 'draining', 'stopped')",
+);
+
+/// Ends jobs in favour of their successor: from this commit their claims are its claims.
+pub async fn succeed(tx: &Tx, jobs: &[JobId], successor: JobId) -> Result<(), StoreError> {
+    let sets = jobs.iter().map(|job| values![*job, successor, tx.now()]).collect();
+    tx.execute_many(&JOB_SUCCEED, sets).await.map(drop)
+}
+
+const JOB_STOP: Stmt = Stmt::same(
+    "job_stop",
+    "UPDATE job SET state = 'stopped', ended_at = $2, detached = $3
+     WHERE job_id = $1 AND state IN ('running', 'draining')",
+);
+
+/// Ends a job in order; `detached`: it leaves running attempts to their shims.
+pub async fn stop(tx: &Tx, job: JobId, detached: bool) -> Result<bool, StoreError> {
+    Ok(tx.execute(&JOB_STOP, values![job, tx.now(), detached]).await? == 1)
+}
+
+const JOB_RENEW: Stmt = Stmt::same(
+    "job_renew",
+    "UPDATE job SET renew_seq = $2, renewed_at = $3
+     WHERE job_id = $1 AND renew_seq < $2 AND state IN ('running', 'draining')",
+);
+
+/// Renews leases: (job, sequence number). A late beat renews nothing.
+pub async fn renew(tx: &Tx, beats: &[(JobId, i64)]) -> Result<(), StoreError> {
+    let sets = beats.iter().map(|(job, seq)| values![*job, *seq, tx.now()]).collect();
+    tx.execute_many(&JOB_RENEW, sets).await.map(drop)
+}
+
+const JOB_PRUNE: Stmt = Stmt::same(
+    "job_prune",
+    "DELETE FROM job WHERE job_id IN (
+        SELECT j.job_id FROM job j WHERE j.state IN ('stopped', 'lost') AND j.ended_at < $1
+           AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.job_id = j.job_id) LIMIT 500)",
+);
+
+/// Removes ended jobs that no attempt points to.
+pub async fn prune(tx: &Tx, ended_before: Timestamp) -> Result<u64, StoreError> {
+    tx.execute(&JOB_PRUNE, values![ended_before]).await
+}

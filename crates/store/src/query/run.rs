@@ -1,0 +1,406 @@
+//! DAG runs.
+
+use crate::db::Columns;
+use crate::{Row, Stmt, StoreError, Tx, values};
+use fencepost_core::state::{RunState, RunType, StopReason};
+use fencepost_core::time::{Span, Timestamp};
+
+/// A run's row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    pub run_pk: i64,
+    pub dag_id: String,
+    pub run_id: String,
+    pub version_pk: i64,
+    pub run_type: RunType,
+    pub state: RunState,
+    pub paused: bool,
+    pub logical_date: Option<Timestamp>,
+    pub interval_start: Option<Timestamp>,
+    pub interval_end: Option<Timestamp>,
+    pub run_after: Timestamp,
+    pub conf: serde_json::Value,
+    pub params: serde_json::Value,
+    pub note: Option<String>,
+    pub triggered_by: String,
+    pub unfinished: i64,
+    /// Its task instances exist.
+    pub made: bool,
+    pub deadline_at: Option<Timestamp>,
+    pub stop_reason: Option<StopReason>,
+    pub stop_by: Option<String>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub reason: Option<String>,
+}
+
+macro_rules! columns {
+    () => {
+        "run_pk, dag_id, run_id, version_pk, run_type, state, paused, logical_date, \
+         interval_start, interval_end, run_after, conf, params, note, triggered_by, unfinished, \
+         made, deadline_at, stop_reason, stop_by, created_at, started_at, ended_at, reason"
+    };
+}
+
+fn decode(row: Row) -> Result<Run, StoreError> {
+    let mut c: Columns = row.columns("run");
+    Ok(Run {
+        run_pk: c.int()?,
+        dag_id: c.text()?,
+        run_id: c.text()?,
+        version_pk: c.int()?,
+        run_type: c.named(RunType::parse)?,
+        state: c.named(RunState::parse)?,
+        paused: c.flag()?,
+        logical_date: c.opt_time()?,
+        interval_start: c.opt_time()?,
+        interval_end: c.opt_time()?,
+        run_after: c.time()?,
+        conf: c.json()?,
+        params: c.json()?,
+        note: c.opt_text()?,
+        triggered_by: c.text()?,
+        unfinished: c.int()?,
+        made: c.flag()?,
+        deadline_at: c.opt_time()?,
+        stop_reason: c.opt_named(StopReason::parse)?,
+        stop_by: c.opt_text()?,
+        created_at: c.time()?,
+        started_at: c.opt_time()?,
+        ended_at: c.opt_time()?,
+        reason: c.opt_text()?,
+    })
+}
+
+fn decode_all(rows: Vec<Row>) -> Result<Vec<Run>, StoreError> {
+    rows.into_iter().map(decode).collect()
+}
+
+/// A run to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRun {
+    pub dag_id: String,
+    pub run_id: String,
+    pub version_pk: i64,
+    pub run_type: RunType,
+    pub logical_date: Option<Timestamp>,
+    pub interval: Option<(Timestamp, Timestamp)>,
+    pub run_after: Timestamp,
+    pub conf: serde_json::Value,
+    pub params: serde_json::Value,
+    pub note: Option<String>,
+    pub triggered_by: String,
+}
+
+const RUN_INSERT: Stmt = Stmt::same(
+    "run_insert",
+    "INSERT INTO run (dag_id, run_id, version_pk, run_type, state, logical_date, interval_start,
+                      interval_end, run_after, conf, params, note, triggered_by, created_at)
+     VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8, $9, $10, $11, $12, $13)
+     ON CONFLICT (dag_id, run_id) DO NOTHING",
+);
+
+/// Makes runs; for each whether it is new. One per (DAG, run id), whoever comes first.
+pub async fn insert(tx: &Tx, runs: &[NewRun]) -> Result<Vec<bool>, StoreError> {
+    let sets = runs
+        .iter()
+        .map(|r| {
+            values![
+                &r.dag_id,
+                &r.run_id,
+                r.version_pk,
+                r.run_type.as_str(),
+                r.logical_date,
+                r.interval.map(|i| i.0),
+                r.interval.map(|i| i.1),
+                r.run_after,
+                &r.conf,
+                &r.params,
+                r.note.clone(),
+                &r.triggered_by,
+                tx.now(),
+            ]
+        })
+        .collect();
+    Ok(tx.execute_many(&RUN_INSERT, sets).await?.into_iter().map(|n| n == 1).collect())
+}
+
+const RUN_GET: Stmt = Stmt::same(
+    "run_get",
+    concat!("SELECT ", columns!(), " FROM run WHERE dag_id = $1 AND run_id = $2"),
+);
+const RUN_BY_PK: Stmt =
+    Stmt::same("run_by_pk", concat!("SELECT ", columns!(), " FROM run WHERE run_pk = $1"));
+
+/// The run of that name.
+pub async fn get(tx: &Tx, dag_id: &str, run_id: &str) -> Result<Option<Run>, StoreError> {
+    tx.query_opt(&RUN_GET, values![dag_id, run_id]).await?.map(decode).transpose()
+}
+
+/// The runs of those keys that exist.
+pub async fn by_pks(tx: &Tx, run_pks: &[i64]) -> Result<Vec<Run>, StoreError> {
+    let sets = run_pks.iter().map(|pk| values![*pk]).collect();
+    decode_all(tx.query_many(&RUN_BY_PK, sets).await?)
+}
+
+const RUN_STARTABLE_DAGS: Stmt = Stmt::same(
+    "run_startable_dags",
+    "SELECT d.dag_id, d.max_active_runs,
+            (SELECT COUNT(*) FROM run a WHERE a.dag_id = d.dag_id AND a.state = 'running')
+     FROM dag d WHERE d.is_paused = 0 AND d.dag_id > $1
+        AND EXISTS (SELECT 1 FROM run q WHERE q.dag_id = d.dag_id AND q.state = 'queued'
+                       AND q.paused = 0)
+     ORDER BY d.dag_id LIMIT $2",
+);
+
+/// A DAG with queued runs, and how many may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Startable {
+    pub dag_id: String,
+    pub max_active_runs: i64,
+    pub active: i64,
+}
+
+/// DAGs with queued runs, by name.
+pub async fn startable(tx: &Tx, after: &str, limit: u32) -> Result<Vec<Startable>, StoreError> {
+    let rows = tx.query(&RUN_STARTABLE_DAGS, values![after, limit]).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("dag");
+            Ok(Startable { dag_id: c.text()?, max_active_runs: c.int()?, active: c.int()? })
+        })
+        .collect()
+}
+
+const RUN_QUEUED: Stmt = Stmt::same(
+    "run_queued",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM run WHERE dag_id = $1 AND state = 'queued' AND paused = 0
+          ORDER BY run_after, run_pk LIMIT $2"
+    ),
+);
+
+/// The oldest queued runs of a DAG.
+pub async fn queued(tx: &Tx, dag_id: &str, limit: u32) -> Result<Vec<Run>, StoreError> {
+    decode_all(tx.query(&RUN_QUEUED, values![dag_id, limit]).await?)
+}
+
+const RUN_COUNT: Stmt = Stmt::same(
+    "run_count",
+    "SELECT COUNT(*) FROM run WHERE dag_id = $1 AND state = 'queued' AND run_type = 'scheduled'",
+);
+
+/// How many scheduled runs of a DAG wait.
+pub async fn count_waiting(tx: &Tx, dag_id: &str) -> Result<i64, StoreError> {
+    let row = tx.query_opt(&RUN_COUNT, values![dag_id]).await?;
+    row.unwrap_or(Row(vec![])).columns("run").int()
+}
+
+const RUN_START: Stmt = Stmt::same(
+    "run_start",
+    "UPDATE run SET state = 'running', started_at = COALESCE(started_at, $2), made = 1,
+        unfinished = $3, deadline_at = $4, ended_at = NULL, reason = NULL
+     WHERE run_pk = $1 AND state = 'queued'",
+);
+
+/// Starts a queued run with that many instances to finish.
+pub async fn start(
+    tx: &Tx,
+    run_pk: i64,
+    unfinished: i64,
+    timeout: Option<Span>,
+) -> Result<bool, StoreError> {
+    let deadline = timeout.map(|span| tx.now().plus(span));
+    let changed = tx.execute(&RUN_START, values![run_pk, tx.now(), unfinished, deadline]).await?;
+    Ok(changed == 1)
+}
+
+const RUN_COUNT_DOWN: Stmt = Stmt::same(
+    "run_count_down",
+    "UPDATE run SET unfinished = unfinished - $2 WHERE run_pk = $1 AND state = 'running'
+     RETURNING run_pk, unfinished",
+);
+
+/// Takes counted ends off: (run, how many) -> what is left.
+pub async fn count_down(tx: &Tx, ends: &[(i64, i64)]) -> Result<Vec<(i64, i64)>, StoreError> {
+    let sets = ends.iter().map(|(pk, n)| values![*pk, *n]).collect();
+    let rows = tx.query_many(&RUN_COUNT_DOWN, sets).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("run");
+            Ok((c.int()?, c.int()?))
+        })
+        .collect()
+}
+
+const RUN_END: Stmt = Stmt::same(
+    "run_end",
+    "UPDATE run SET state = $2, ended_at = $3, reason = $4, deadline_at = NULL
+     WHERE run_pk = $1 AND state = $5",
+);
+
+/// Ends a run, from the state that was read.
+pub async fn end(
+    tx: &Tx,
+    run_pk: i64,
+    from: RunState,
+    to: RunState,
+    reason: &str,
+) -> Result<bool, StoreError> {
+    let values = values![run_pk, to.as_str(), tx.now(), reason, from.as_str()];
+    Ok(tx.execute(&RUN_END, values).await? == 1)
+}
+
+const RUN_STOP: Stmt = Stmt::same(
+    "run_stop",
+    "UPDATE run SET stop_reason = $2, stop_by = $3 WHERE run_pk = $1
+        AND state = 'running' AND stop_reason IS NULL",
+);
+
+/// Writes that a running run is to be stopped; the first reason stays.
+pub async fn stop(
+    tx: &Tx,
+    run_pk: i64,
+    reason: StopReason,
+    by: &str,
+) -> Result<bool, StoreError> {
+    Ok(tx.execute(&RUN_STOP, values![run_pk, reason.as_str(), by]).await? == 1)
+}
+
+const RUN_REOPEN: Stmt = Stmt::same(
+    "run_reopen",
+    "UPDATE run SET state = 'queued', ended_at = NULL, reason = NULL, stop_reason = NULL,
+        stop_by = NULL, deadline_at = NULL
+     WHERE run_pk = $1 AND state IN ('success', 'failed', 'cancelled')",
+);
+
+/// Queues a finished run again.
+pub async fn reopen(tx: &Tx, run_pk: i64) -> Result<bool, StoreError> {
+    Ok(tx.execute(&RUN_REOPEN, values![run_pk]).await? == 1)
+}
+
+const RUN_SET_UNFINISHED: Stmt =
+    Stmt::same("run_set_unfinished", "UPDATE run SET unfinished = $2 WHERE run_pk = $1");
+
+/// Sets the number of instances whose end is not counted.
+pub async fn set_unfinished(tx: &Tx, run_pk: i64, unfinished: i64) -> Result<(), StoreError> {
+    tx.execute(&RUN_SET_UNFINISHED, values![run_pk, unfinished]).await.map(drop)
+}
+
+const RUN_OVERDUE: Stmt = Stmt::same(
+    "run_overdue",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM run WHERE state = 'running' AND deadline_at IS NOT NULL AND deadline_at <= $1
+            AND stop_reason IS NULL ORDER BY deadline_at LIMIT $2"
+    ),
+);
+
+/// Runs past their `dagrun_timeout`.
+pub async fn overdue(tx: &Tx, limit: u32) -> Result<Vec<Run>, StoreError> {
+    decode_all(tx.query(&RUN_OVERDUE, values![tx.now(), limit]).await?)
+}
+
+const RUN_NEXT_DEADLINE: Stmt = Stmt::same(
+    "run_next_deadline",
+    "SELECT MIN(deadline_at) FROM run WHERE state = 'running' AND deadline_at IS NOT NULL
+        AND stop_reason IS NULL",
+);
+
+/// When the next run times out.
+pub async fn next_deadline(tx: &Tx) -> Result<Option<Timestamp>, StoreError> {
+    let Some(row) = tx.query_opt(&RUN_NEXT_DEADLINE, vec![]).await? else { return Ok(None) };
+    row.columns("run").opt_time()
+}
+
+const RUN_PREVIOUS: Stmt = Stmt::same(
+    "run_previous",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM run WHERE dag_id = $1 AND logical_date IS NOT NULL AND logical_date < $2
+            AND state <> 'missed' ORDER BY logical_date DESC LIMIT 1"
+    ),
+);
+
+/// The run before a logical date (`depends_on_past`).
+pub async fn previous(
+    tx: &Tx,
+    dag_id: &str,
+    before: Timestamp,
+) -> Result<Option<Run>, StoreError> {
+    tx.query_opt(&RUN_PREVIOUS, values![dag_id, before]).await?.map(decode).transpose()
+}
+
+const RUN_LIST: Stmt = Stmt::same(
+    "run_list",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM run WHERE dag_id = $1 AND (run_after < $2 OR (run_after = $2 AND run_pk < $3))
+          ORDER BY run_after DESC, run_pk DESC LIMIT $4"
+    ),
+);
+
+/// Runs of a DAG, newest first, before a place in that order.
+pub async fn list(
+    tx: &Tx,
+    dag_id: &str,
+    before: (Timestamp, i64),
+    limit: u32,
+) -> Result<Vec<Run>, StoreError> {
+    decode_all(tx.query(&RUN_LIST, values![dag_id, before.0, before.1, limit]).await?)
+}
+
+const RUN_ACTIVE: Stmt = Stmt::same(
+    "run_active",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM run WHERE dag_id = $1 AND state = 'running' ORDER BY run_after LIMIT $2"
+    ),
+);
+
+/// Running runs of a DAG, oldest first.
+pub async fn active(tx: &Tx, dag_id: &str, limit: u32) -> Result<Vec<Run>, StoreError> {
+    decode_all(tx.query(&RUN_ACTIVE, values![dag_id, limit]).await?)
+}
+
+const RUN_PAUSE: Stmt =
+    Stmt::same("run_pause", "UPDATE run SET paused = $2 WHERE run_pk = $1");
+const RUN_NOTE: Stmt = Stmt::same("run_note", "UPDATE run SET note = $2 WHERE run_pk = $1");
+
+/// Pauses or resumes a run.
+pub async fn pause(tx: &Tx, run_pk: i64, paused: bool) -> Result<(), StoreError> {
+    tx.execute(&RUN_PAUSE, values![run_pk, paused]).await.map(drop)
+}
+
+/// Writes a person's note.
+pub async fn note(tx: &Tx, run_pk: i64, note: &str) -> Result<(), StoreError> {
+    tx.execute(&RUN_NOTE, values![run_pk, note]).await.map(drop)
+}
+
+const RUN_DELETE: [Stmt; 5] = [
+    Stmt::same("run_delete_events", "DELETE FROM event WHERE run_pk = $1"),
+    Stmt::same("run_delete_xcoms", "DELETE FROM xcom WHERE run_pk = $1"),
+    Stmt::same("run_delete_attempts", "DELETE FROM attempt WHERE run_pk = $1"),
+    Stmt::same("run_delete_tis", "DELETE FROM task_instance WHERE run_pk = $1"),
+    Stmt::same(
+        "run_delete",
+        "DELETE FROM run WHERE run_pk = $1
+            AND state IN ('queued', 'success', 'failed', 'cancelled', 'missed')",
+    ),
+];
+
+/// Removes a run that is not running, with everything that belongs to it.
+pub async fn delete(tx: &Tx, run_pk: i64) -> Result<bool, StoreError> {
+    let mut last = 0;
+    for stmt in &RUN_DELETE {
+        last = tx.execute(stmt, values![run_pk]).await?;
+    }
+    Ok(last == 1)
+}

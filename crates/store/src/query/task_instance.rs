@@ -1,0 +1,554 @@
+//! Task instances.
+//!
+//! Every change of state compares and sets on (state, token). The counts of upstream ends live on
+//! the head of a task: its instance with the lowest map index (see `core::plan::forward`).
+
+use crate::db::Columns;
+use crate::{Row, Stmt, StoreError, Tx, values};
+use fencepost_core::id::Token;
+use fencepost_core::state::TiState;
+use fencepost_core::time::Timestamp;
+use fencepost_core::trigger_rule::UpstreamCounts;
+
+/// What identifies an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TiKey {
+    pub run_pk: i64,
+    pub task_index: u32,
+    pub map_index: i32,
+}
+
+/// An instance's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ti {
+    pub key: TiKey,
+    pub task_id: String,
+    pub dag_id: String,
+    pub state: TiState,
+    pub token: Option<Token>,
+    pub try_number: u32,
+    pub max_tries: u32,
+    /// Dispatches so far.
+    pub attempts: u32,
+    pub infra_losses: u32,
+    pub single_deaths: u32,
+    pub requeues: u32,
+    pub clears: u32,
+    pub generation: u32,
+    pub pool: String,
+    pub pool_slots: i64,
+    pub priority: i32,
+    pub upstream: UpstreamCounts,
+    pub forward_due: bool,
+    /// 0; 1: to be decided again; 2: waits for the previous run.
+    pub recheck: u32,
+    pub retry_at: Option<Timestamp>,
+    pub next_why: String,
+    pub prev_outcome: String,
+    pub reason: Option<String>,
+    pub scheduled_at: Option<Timestamp>,
+    pub queued_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+}
+
+macro_rules! columns {
+    ($t:literal) => {
+        concat!(
+            $t, "run_pk, ", $t, "task_index, ", $t, "map_index, ", $t, "task_id, ", $t,
+            "dag_id, ", $t, "state, ", $t, "token, ", $t, "try_number, ", $t, "max_tries, ", $t,
+            "attempts, ", $t, "infra_losses, ", $t, "single_deaths, ", $t, "requeues, ", $t,
+            "clears, ", $t, "generation, ", $t, "pool, ", $t, "pool_slots, ", $t, "priority, ",
+            $t, "up_total, ", $t, "up_success, ", $t, "up_failed, ", $t, "up_skipped, ", $t,
+            "up_upstream_failed, ", $t, "up_removed, ", $t, "forward_due, ", $t, "recheck, ", $t,
+            "retry_at, ", $t, "next_why, ", $t, "prev_outcome, ", $t, "reason, ", $t,
+            "scheduled_at, ", $t, "queued_at, ", $t, "started_at, ", $t, "ended_at"
+        )
+    };
+}
+
+pub(crate) fn decode_columns(c: &mut Columns) -> Result<Ti, StoreError> {
+    Ok(Ti {
+        key: TiKey { run_pk: c.int()?, task_index: c.number()?, map_index: c.number()? },
+        task_id: c.text()?,
+        dag_id: c.text()?,
+        state: c.named(TiState::parse)?,
+        token: c.opt_token()?,
+        try_number: c.number()?,
+        max_tries: c.number()?,
+        attempts: c.number()?,
+        infra_losses: c.number()?,
+        single_deaths: c.number()?,
+        requeues: c.number()?,
+        clears: c.number()?,
+        generation: c.number()?,
+        pool: c.text()?,
+        pool_slots: c.int()?,
+        priority: c.number()?,
+        upstream: UpstreamCounts {
+            total: c.number()?,
+            success: c.number()?,
+            failed: c.number()?,
+            skipped: c.number()?,
+            upstream_failed: c.number()?,
+            removed: c.number()?,
+        },
+        forward_due: c.flag()?,
+        recheck: c.number()?,
+        retry_at: c.opt_time()?,
+        next_why: c.text()?,
+        prev_outcome: c.text()?,
+        reason: c.opt_text()?,
+        scheduled_at: c.opt_time()?,
+        queued_at: c.opt_time()?,
+        started_at: c.opt_time()?,
+        ended_at: c.opt_time()?,
+    })
+}
+
+fn decode(row: Row) -> Result<Ti, StoreError> {
+    decode_columns(&mut row.columns("task_instance"))
+}
+
+fn decode_all(rows: Vec<Row>) -> Result<Vec<Ti>, StoreError> {
+    rows.into_iter().map(decode).collect()
+}
+
+const TI_INSERT: Stmt = Stmt::same(
+    "ti_insert",
+    "INSERT INTO task_instance (run_pk, task_index, map_index, task_id, dag_id, state, max_tries,
+        pool, pool_slots, priority, up_total, forward_due, recheck, reason, scheduled_at, ended_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+);
+
+/// Makes instances, in the state that they carry.
+pub async fn insert(tx: &Tx, tis: &[Ti]) -> Result<(), StoreError> {
+    let sets = tis
+        .iter()
+        .map(|t| {
+            values![
+                t.key.run_pk,
+                t.key.task_index,
+                t.key.map_index,
+                &t.task_id,
+                &t.dag_id,
+                t.state.as_str(),
+                t.max_tries,
+                &t.pool,
+                t.pool_slots,
+                t.priority,
+                t.upstream.total,
+                t.forward_due,
+                t.recheck,
+                t.reason.clone(),
+                t.scheduled_at,
+                t.ended_at,
+            ]
+        })
+        .collect();
+    tx.execute_many(&TI_INSERT, sets).await.map(drop)
+}
+
+const TI_GET: Stmt = Stmt::same(
+    "ti_get",
+    concat!(
+        "SELECT ",
+        columns!(""),
+        " FROM task_instance WHERE run_pk = $1 AND task_index = $2 AND map_index = $3"
+    ),
+);
+
+/// The instances of those keys that exist.
+pub async fn get(tx: &Tx, keys: &[TiKey]) -> Result<Vec<Ti>, StoreError> {
+    let sets = keys.iter().map(|k| values![k.run_pk, k.task_index, k.map_index]).collect();
+    decode_all(tx.query_many(&TI_GET, sets).await?)
+}
+
+const TI_HEAD: Stmt = Stmt::same(
+    "ti_head",
+    concat!(
+        "SELECT ",
+        columns!(""),
+        " FROM task_instance WHERE run_pk = $1 AND task_index = $2 ORDER BY map_index LIMIT 1"
+    ),
+);
+
+/// The heads of some tasks of a run.
+pub async fn heads(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Ti>, StoreError> {
+    let sets = tasks.iter().map(|task| values![run_pk, *task]).collect();
+    decode_all(tx.query_many(&TI_HEAD, sets).await?)
+}
+
+const TI_OF_TASK: Stmt = Stmt::same(
+    "ti_of_task",
+    concat!(
+        "SELECT ",
+        columns!(""),
+        " FROM task_instance WHERE run_pk = $1 AND task_index = $2 ORDER BY map_index LIMIT 100000"
+    ),
+);
+
+/// All instances of some tasks of a run.
+pub async fn of_tasks(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Ti>, StoreError> {
+    let sets = tasks.iter().map(|task| values![run_pk, *task]).collect();
+    decode_all(tx.query_many(&TI_OF_TASK, sets).await?)
+}
+
+const TI_LIST: Stmt = Stmt::same(
+    "ti_list",
+    concat!(
+        "SELECT ",
+        columns!(""),
+        " FROM task_instance WHERE run_pk = $1
+            AND (task_index > $2 OR (task_index = $2 AND map_index > $3))
+          ORDER BY task_index, map_index LIMIT $4"
+    ),
+);
+
+/// Instances of a run in the order of the file, after a place in it.
+pub async fn list(
+    tx: &Tx,
+    run_pk: i64,
+    after: (i64, i64),
+    limit: u32,
+) -> Result<Vec<Ti>, StoreError> {
+    decode_all(tx.query(&TI_LIST, values![run_pk, after.0, after.1, limit]).await?)
+}
+
+/// An end that is not counted downstream yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueEnd {
+    pub key: TiKey,
+    pub state: TiState,
+}
+
+const TI_FORWARD_DUE: Stmt = Stmt::same(
+    "ti_forward_due",
+    "SELECT run_pk, task_index, map_index, state FROM task_instance WHERE forward_due = 1
+     ORDER BY run_pk, task_index, map_index LIMIT $1",
+);
+
+/// Ends that are to be counted, by run.
+pub async fn forward_due(tx: &Tx, limit: u32) -> Result<Vec<DueEnd>, StoreError> {
+    let rows = tx.query(&TI_FORWARD_DUE, values![limit]).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("task_instance");
+            let key =
+                TiKey { run_pk: c.int()?, task_index: c.number()?, map_index: c.number()? };
+            Ok(DueEnd { key, state: c.named(TiState::parse)? })
+        })
+        .collect()
+}
+
+const TI_FORWARDED: Stmt = Stmt::same(
+    "ti_forwarded",
+    "UPDATE task_instance SET forward_due = 0
+     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND forward_due = 1",
+);
+
+/// Marks ends as counted.
+pub async fn forwarded(tx: &Tx, ends: &[DueEnd]) -> Result<(), StoreError> {
+    let sets = ends
+        .iter()
+        .map(|e| values![e.key.run_pk, e.key.task_index, e.key.map_index])
+        .collect();
+    tx.execute_many(&TI_FORWARDED, sets).await.map(drop)
+}
+
+const TI_SET_COUNTS: Stmt = Stmt::same(
+    "ti_set_counts",
+    "UPDATE task_instance SET up_success = $4, up_failed = $5, up_skipped = $6,
+        up_upstream_failed = $7, up_removed = $8
+     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3",
+);
+
+/// Sets the counts of heads.
+pub async fn set_counts(tx: &Tx, counts: &[(TiKey, UpstreamCounts)]) -> Result<(), StoreError> {
+    let sets = counts
+        .iter()
+        .map(|(k, c)| {
+            values![
+                k.run_pk,
+                k.task_index,
+                k.map_index,
+                c.success,
+                c.failed,
+                c.skipped,
+                c.upstream_failed,
+                c.removed
+            ]
+        })
+        .collect();
+    tx.execute_many(&TI_SET_COUNTS, sets).await.map(drop)
+}
+
+/// All instances of a task that have not moved yet, and where they go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskMove {
+    pub run_pk: i64,
+    pub task_index: u32,
+    pub to: TiState,
+    pub reason: String,
+}
+
+const TI_MOVE: Stmt = Stmt::same(
+    "ti_move",
+    "UPDATE task_instance SET state = $3, reason = $4, forward_due = $5, recheck = 0,
+        scheduled_at = $6, ended_at = $7
+     WHERE run_pk = $1 AND task_index = $2 AND state = 'none'
+     RETURNING run_pk, task_index, map_index, task_id, dag_id",
+);
+
+/// An instance that was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    pub key: TiKey,
+    pub task_id: String,
+    pub dag_id: String,
+}
+
+/// Moves instances out of `none`.
+pub async fn move_tasks(tx: &Tx, moves: &[TaskMove]) -> Result<Vec<Moved>, StoreError> {
+    let sets = moves
+        .iter()
+        .map(|m| {
+            let finished = m.to.is_finished();
+            let now = tx.now();
+            values![
+                m.run_pk,
+                m.task_index,
+                m.to.as_str(),
+                &m.reason,
+                finished,
+                (!finished).then_some(now),
+                finished.then_some(now)
+            ]
+        })
+        .collect();
+    let rows = tx.query_many(&TI_MOVE, sets).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("task_instance");
+            let key =
+                TiKey { run_pk: c.int()?, task_index: c.number()?, map_index: c.number()? };
+            Ok(Moved { key, task_id: c.text()?, dag_id: c.text()? })
+        })
+        .collect()
+}
+
+const TI_RECHECK: Stmt = Stmt::same(
+    "ti_recheck",
+    concat!(
+        "SELECT ",
+        columns!(""),
+        " FROM task_instance WHERE recheck > 0 AND recheck <= $1
+          ORDER BY recheck, run_pk, task_index LIMIT $2"
+    ),
+);
+
+/// Heads that are to be decided again; up to 2: also those that wait for the previous run.
+pub async fn recheck(tx: &Tx, up_to: u32, limit: u32) -> Result<Vec<Ti>, StoreError> {
+    decode_all(tx.query(&TI_RECHECK, values![up_to, limit]).await?)
+}
+
+const TI_SET_RECHECK: Stmt = Stmt::same(
+    "ti_set_recheck",
+    "UPDATE task_instance SET recheck = $4
+     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3",
+);
+
+/// Sets the recheck marks of heads.
+pub async fn set_recheck(tx: &Tx, marks: &[(TiKey, u32)]) -> Result<(), StoreError> {
+    let sets = marks
+        .iter()
+        .map(|(k, mark)| values![k.run_pk, k.task_index, k.map_index, *mark])
+        .collect();
+    tx.execute_many(&TI_SET_RECHECK, sets).await.map(drop)
+}
+
+const TI_RETRY_DUE: Stmt = Stmt::same(
+    "ti_retry_due",
+    concat!(
+        "SELECT ",
+        columns!(""),
+        " FROM task_instance WHERE state = 'up_for_retry' AND retry_at <= $1
+          ORDER BY retry_at LIMIT $2"
+    ),
+);
+
+/// Instances whose retry is due, oldest first.
+pub async fn retry_due(tx: &Tx, limit: u32) -> Result<Vec<Ti>, StoreError> {
+    decode_all(tx.query(&TI_RETRY_DUE, values![tx.now(), limit]).await?)
+}
+
+const TI_NEXT_RETRY: Stmt = Stmt::same(
+    "ti_next_retry",
+    "SELECT MIN(retry_at) FROM task_instance WHERE state = 'up_for_retry'",
+);
+
+/// When the next retry is due.
+pub async fn next_retry(tx: &Tx) -> Result<Option<Timestamp>, StoreError> {
+    let Some(row) = tx.query_opt(&TI_NEXT_RETRY, vec![]).await? else { return Ok(None) };
+    row.columns("task_instance").opt_time()
+}
+
+const TI_NEXT_PAIR: Stmt = Stmt::same(
+    "ti_next_pair",
+    "SELECT dag_id, pool FROM task_instance
+     WHERE state = 'scheduled' AND (dag_id, pool) > ($1, $2) ORDER BY dag_id, pool LIMIT 1",
+);
+
+/// The next (DAG, pool) with scheduled instances, in order: a loose scan of the index.
+pub async fn next_pair(
+    tx: &Tx,
+    after: &(String, String),
+) -> Result<Option<(String, String)>, StoreError> {
+    let Some(row) = tx.query_opt(&TI_NEXT_PAIR, values![&after.0, &after.1]).await? else {
+        return Ok(None);
+    };
+    let mut c = row.columns("task_instance");
+    Ok(Some((c.text()?, c.text()?)))
+}
+
+const TI_CANDIDATES: Stmt = Stmt::same(
+    "ti_candidates",
+    concat!(
+        "SELECT ",
+        columns!("t."),
+        " FROM task_instance t JOIN run r ON r.run_pk = t.run_pk
+          WHERE t.state = 'scheduled' AND t.dag_id = $1 AND t.pool = $2
+            AND r.paused = 0 AND r.state = 'running'
+          ORDER BY t.priority DESC, t.run_pk, t.task_index, t.map_index LIMIT $3 OFFSET $4"
+    ),
+);
+
+/// Scheduled instances of one DAG and pool, the highest priority first.
+pub async fn candidates(
+    tx: &Tx,
+    pair: &(String, String),
+    limit: u32,
+    offset: u32,
+) -> Result<Vec<Ti>, StoreError> {
+    decode_all(tx.query(&TI_CANDIDATES, values![&pair.0, &pair.1, limit, offset]).await?)
+}
+
+const TI_CHANGE: Stmt = Stmt::same(
+    "ti_change",
+    "UPDATE task_instance SET state = $6, token = $7, try_number = $8, max_tries = $9,
+        attempts = $10, infra_losses = $11, single_deaths = $12, requeues = $13, clears = $14,
+        generation = $15, forward_due = $16, recheck = $17, retry_at = $18, next_why = $19,
+        prev_outcome = $20, reason = $21, scheduled_at = $22, queued_at = $23, started_at = $24,
+        ended_at = $25
+     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND state = $4 AND token = $5",
+);
+
+/// A change of an instance: what was read, and what it becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TiChange {
+    pub from: TiState,
+    pub from_token: Option<Token>,
+    pub to: Ti,
+}
+
+impl TiChange {
+    /// A change of `ti`, to be edited in `to`.
+    pub fn of(ti: &Ti) -> Self {
+        Self { from: ti.state, from_token: ti.token, to: ti.clone() }
+    }
+}
+
+/// Compares and sets on (state, token); for each whether it was still so.
+pub async fn change(tx: &Tx, changes: &[TiChange]) -> Result<Vec<bool>, StoreError> {
+    let sets = changes
+        .iter()
+        .map(|change| {
+            let t = &change.to;
+            values![
+                t.key.run_pk,
+                t.key.task_index,
+                t.key.map_index,
+                change.from.as_str(),
+                change.from_token.map_or(0, Token::as_i64),
+                t.state.as_str(),
+                t.token.map_or(0, Token::as_i64),
+                t.try_number,
+                t.max_tries,
+                t.attempts,
+                t.infra_losses,
+                t.single_deaths,
+                t.requeues,
+                t.clears,
+                t.generation,
+                t.forward_due,
+                t.recheck,
+                t.retry_at,
+                &t.next_why,
+                &t.prev_outcome,
+                t.reason.clone(),
+                t.scheduled_at,
+                t.queued_at,
+                t.started_at,
+                t.ended_at,
+            ]
+        })
+        .collect();
+    Ok(tx.execute_many(&TI_CHANGE, sets).await?.into_iter().map(|n| n == 1).collect())
+}
+
+const TI_CANCEL_EVENTS: Stmt = Stmt::same(
+    "ti_cancel_events",
+    "INSERT INTO event (at, kind, dag_id, run_pk, task_id, map_index, token, actor, from_state,
+                        to_state, reason)
+     SELECT $2, 'ti_state', dag_id, run_pk, task_id, map_index, token, $3, state, 'skipped', $4
+     FROM task_instance
+     WHERE run_pk = $1 AND state IN ('none', 'scheduled', 'deferred', 'up_for_retry', 'held')",
+);
+const TI_CANCEL: Stmt = Stmt::same(
+    "ti_cancel",
+    "UPDATE task_instance SET state = 'skipped', reason = $3, forward_due = 1, recheck = 0,
+        retry_at = NULL, ended_at = $2
+     WHERE run_pk = $1 AND state IN ('none', 'scheduled', 'deferred', 'up_for_retry', 'held')",
+);
+
+/// Cancels every instance of a run that has no attempt in hand; with its events.
+pub async fn cancel_unstarted(
+    tx: &Tx,
+    run_pk: i64,
+    reason: &str,
+    actor: &str,
+) -> Result<u64, StoreError> {
+    tx.execute(&TI_CANCEL_EVENTS, values![run_pk, tx.now(), actor, reason]).await?;
+    tx.execute(&TI_CANCEL, values![run_pk, tx.now(), reason]).await
+}
+
+/// How many instances of a task are in a state, and how many of them are not counted yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateCount {
+    pub task_index: u32,
+    pub state: TiState,
+    pub count: u32,
+    pub uncounted: u32,
+}
+
+const TI_STATES: Stmt = Stmt::same(
+    "ti_states",
+    "SELECT task_index, state, COUNT(*), CAST(SUM(forward_due) AS BIGINT) FROM task_instance
+     WHERE run_pk = $1 GROUP BY task_index, state ORDER BY task_index, state LIMIT 1000000",
+);
+
+/// The states of a run's instances, by task.
+pub async fn states(tx: &Tx, run_pk: i64) -> Result<Vec<StateCount>, StoreError> {
+    let rows = tx.query(&TI_STATES, values![run_pk]).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("task_instance");
+            Ok(StateCount {
+                task_index: c.number()?,
+                state: c.named(TiState::parse)?,
+                count: c.number()?,
+                uncounted: c.number()?,
+            })
+        })
+        .collect()
+}

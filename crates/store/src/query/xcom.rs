@@ -1,0 +1,68 @@
+//! Outputs of tasks (XCom).
+
+use crate::{Stmt, StoreError, Tx, values};
+use fencepost_core::id::Token;
+
+/// One output of one task instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Xcom {
+    pub task_index: u32,
+    pub map_index: i32,
+    pub name: String,
+    pub value: serde_json::Value,
+}
+
+const XCOM_CLEAR: Stmt = Stmt::same(
+    "xcom_clear",
+    "DELETE FROM xcom WHERE run_pk = $1 AND task_index = $2 AND map_index = $3",
+);
+const XCOM_INSERT: Stmt = Stmt::same(
+    "xcom_insert",
+    "INSERT INTO xcom (run_pk, task_index, map_index, name, value, token)
+     VALUES ($1, $2, $3, $4, $5, $6)",
+);
+
+/// Replaces the outputs of one instance by those of the attempt with that token.
+pub async fn replace(
+    tx: &Tx,
+    run_pk: i64,
+    token: Token,
+    key: (u32, i32),
+    outputs: &[(String, serde_json::Value)],
+) -> Result<(), StoreError> {
+    clear(tx, run_pk, &[key]).await?;
+    let sets = outputs
+        .iter()
+        .map(|(name, value)| values![run_pk, key.0, key.1, name, value, token])
+        .collect();
+    tx.execute_many(&XCOM_INSERT, sets).await.map(drop)
+}
+
+/// Removes the outputs of instances: (task, map index).
+pub async fn clear(tx: &Tx, run_pk: i64, keys: &[(u32, i32)]) -> Result<(), StoreError> {
+    let sets = keys.iter().map(|(task, map)| values![run_pk, *task, *map]).collect();
+    tx.execute_many(&XCOM_CLEAR, sets).await.map(drop)
+}
+
+const XCOM_OF_TASK: Stmt = Stmt::same(
+    "xcom_of_task",
+    "SELECT task_index, map_index, name, value FROM xcom
+     WHERE run_pk = $1 AND task_index = $2 ORDER BY name, map_index LIMIT 100000",
+);
+
+/// The outputs of some tasks of a run.
+pub async fn of_tasks(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Xcom>, StoreError> {
+    let sets = tasks.iter().map(|task| values![run_pk, *task]).collect();
+    let rows = tx.query_many(&XCOM_OF_TASK, sets).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("xcom");
+            Ok(Xcom {
+                task_index: c.number()?,
+                map_index: c.number()?,
+                name: c.text()?,
+                value: c.json()?,
+            })
+        })
+        .collect()
+}
