@@ -19,7 +19,12 @@ download() (
   trap 'rm -rf -- "$unpack"' EXIT
   cd "$unpack"
   echo "fetching $package with npm"
-  npm pack --silent "$package" > /dev/null
+  # A task inherits SSL_CERT_FILE but not node's own variable for the same thing.
+  [ -z "${SSL_CERT_FILE:-}" ] || export NODE_EXTRA_CA_CERTS="${NODE_EXTRA_CA_CERTS:-$SSL_CERT_FILE}"
+  npm pack --loglevel error "$package" > /dev/null || {
+    echo "npm could not fetch $package; is the network there? (needed once, then never again)" >&2
+    exit 1
+  }
   echo "$archive_sha512  $archive" | sha512sum --check --quiet || {
     echo "$archive is not the file that was published: not used" >&2
     exit 1
