@@ -1,0 +1,111 @@
+//! The arguments: which verb, and how its failure ends the process.
+
+use crate::cx::Cx;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::global::Global;
+use crate::verb::Verb;
+use clap::Parser;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Workflows that survive crashes: nothing lost, nothing run twice.
+#[derive(Debug, Parser)]
+#[command(name = "fencepost", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(after_help = "\
+First steps:
+  fencepost init hello && cd hello        an example project
+  fencepost validate dags/                check DAG files
+  fencepost dags list                     what the server knows
+  fencepost explain DAG @latest           why it is not running
+
+Exit codes: 0 done, 1 unexpected, 2 usage or validation, 3 run failed, 4 not found, 5 conflict,
+6 not allowed, 7 server unreachable, 8 timed out waiting, 9 held, 130 interrupted")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Runs one call of the binary.
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to stdout and is no failure; that nobody reads it is none either.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done }.into();
+        }
+    };
+    let cx = Cx::new(cli.global, Environment::of_process());
+    match cli.verb.run(&cx) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            if !error.is_closed_pipe() {
+                cx.out.fail(&error);
+            }
+            error.exit.into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_contradict_nothing() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_teaches_with_an_example() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            if command.has_subcommands() {
+                command.get_subcommands().for_each(|sub| check(sub, &path));
+                return;
+            }
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("fencepost "), "`{path}` has no example");
+            assert!(command.get_about().is_some(), "`{path}` says nothing");
+        }
+        Cli::command().get_subcommands().for_each(|command| check(command, "fencepost"));
+    }
+
+    #[test]
+    fn arguments_are_read_as_documented() {
+        for (line, good) in [
+            ("dags list --tag x -o json", true),
+            ("dags trigger d -p a=1 -p b=x --wait --timeout 5m", true),
+            ("dags trigger d --if-not-exists", false),
+            ("runs list", true),
+            ("runs list d --state failed,running --limit 5", true),
+            ("runs show d", false),
+            ("tasks clear d @latest load --downstream --dry-run --yes", true),
+            ("tasks mark d r load", false),
+            ("tasks mark d r load --as success", true),
+            ("tasks mark d r load --as held", false),
+            ("tasks attempts d r load --map-index 3", true),
+            ("logs d r load -f --attempt 7-48211 --tail 10 --since 10m --grep x --late", true),
+            ("events d r load", true),
+            ("attempts confirm-dead 7-48211 --reason gone", true),
+            ("pools set warehouse 10", true),
+            ("pools set warehouse -1", false),
+            ("config explain worker.lease_ttl", true),
+            ("health --role scheduler --max-age 30s", true),
+            ("tokens create --role admin --expires 90d", true),
+            ("tokens create --role emperor", false),
+            ("completion bash", true),
+            ("completion csh", false),
+            ("version -o xml", false),
+            ("backfill list", false),
+            ("", false),
+        ] {
+            let words = std::iter::once("fencepost").chain(line.split_whitespace());
+            assert_eq!(Cli::try_parse_from(words).is_ok(), good, "{line}");
+        }
+    }
+}

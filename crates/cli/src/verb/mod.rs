@@ -1,0 +1,77 @@
+//! The verbs, one file each. A verb reads its arguments, calls the server or reads files, prints,
+//! and says with which code the process ends.
+
+mod attempts;
+mod completion;
+mod config;
+mod dags;
+mod doctor;
+mod events;
+mod explain;
+mod health;
+mod init;
+mod logs;
+mod plan;
+mod pools;
+mod ps;
+mod runs;
+mod target;
+mod tasks;
+mod tokens;
+mod version;
+
+use crate::cx::Cx;
+use crate::error::Outcome;
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Init(init::Init),
+    #[command(subcommand)]
+    Dags(dags::Dags),
+    #[command(subcommand)]
+    Runs(runs::Runs),
+    #[command(subcommand)]
+    Tasks(tasks::Tasks),
+    #[command(subcommand)]
+    Attempts(attempts::Attempts),
+    Logs(logs::Logs),
+    Explain(explain::ExplainArgs),
+    Ps(ps::Ps),
+    Events(events::Events),
+    #[command(subcommand)]
+    Pools(pools::Pools),
+    #[command(subcommand)]
+    Config(config::Config),
+    Doctor(doctor::DoctorArgs),
+    Health(health::HealthArgs),
+    #[command(subcommand)]
+    Tokens(tokens::Tokens),
+    Completion(completion::Completion),
+    Version(version::VersionArgs),
+}
+
+impl Verb {
+    /// Does it.
+    pub(crate) fn run(self, cx: &Cx) -> Outcome {
+        match self {
+            Self::Init(args) => init::run(cx, args),
+            Self::Dags(args) => dags::run(cx, args),
+            Self::Runs(args) => runs::run(cx, args),
+            Self::Tasks(args) => tasks::run(cx, args),
+            Self::Attempts(args) => attempts::run(cx, args),
+            Self::Logs(args) => logs::run(cx, args),
+            Self::Explain(args) => explain::run(cx, args),
+            Self::Ps(args) => ps::run(cx, args),
+            Self::Events(args) => events::run(cx, args),
+            Self::Pools(args) => pools::run(cx, args),
+            Self::Config(args) => config::run(cx, args),
+            Self::Doctor(args) => doctor::run(cx, args),
+            Self::Health(args) => health::run(cx, args),
+            Self::Tokens(args) => tokens::run(cx, args),
+            Self::Completion(args) => completion::run(cx, args),
+            Self::Version(args) => version::run(cx, args),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `fencepost tokens`: credentials of people, programs and workers.
+
+use crate::cx::Cx;
+use crate::error::Outcome;
+use crate::exit::Exit;
+use crate::output::typed;
+use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
+use fencepost_api::rest::{ListQuery, Token, TokenCreate, TokenCreated, routes};
+use fencepost_core::time::Span;
+
+/// Make, list and revoke API tokens
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tokens {
+    /// Make a token; it is printed once, alone on stdout
+    #[command(
+        after_help = "Example:\n  fencepost tokens create --role operator --name ci --expires 90d > token"
+    )]
+    Create {
+        /// What it may do
+        #[arg(long, value_parser = PossibleValuesParser::new(["worker", "viewer", "operator", "author", "admin"]))]
+        role: String,
+        /// What it is called in lists and events
+        #[arg(long)]
+        name: Option<String>,
+        /// How long it is good for (90d); else for ever
+        #[arg(long, value_name = "SPAN")]
+        expires: Option<Span>,
+    },
+    /// List tokens (never the tokens themselves)
+    #[command(after_help = "Example:\n  fencepost tokens list")]
+    List,
+    /// Make a token worthless from now on
+    #[command(after_help = "Example:\n  fencepost tokens revoke TOKEN_ID --yes")]
+    Revoke {
+        /// As `tokens list` shows it
+        id: String,
+    },
+}
+
+/// Does it.
+pub(super) fn run(cx: &Cx, verb: Tokens) -> Outcome {
+    let client = cx.client()?;
+    match verb {
+        Tokens::Create { role, name, expires } => {
+            let secs = expires.map(|span| u64::try_from(span.as_secs()).unwrap_or(0));
+            let body = TokenCreate { role, name, expires_in_secs: secs };
+            let answer = client.send(routes::TOKEN_CREATE, &[], &(), &body)?;
+            if !cx.out.data(&answer)? {
+                let created: TokenCreated = typed(answer)?;
+                cx.out.print(&format!("{}\n", created.token))?;
+                cx.out.remark("this is the only time that the token is shown");
+            }
+        }
+        Tokens::List => {
+            let items = client.list(routes::TOKEN_LIST, &[], &ListQuery::default(), None)?;
+            cx.out.list::<Token>(items, client.now())?;
+        }
+        Tokens::Revoke { id } => {
+            if cx.global.dry_run {
+                cx.out.print(&format!("would revoke {id}\n"))?;
+                return Ok(Exit::Done);
+            }
+            cx.confirm(&format!("Revoke token {id}?"))?;
+            client.get(routes::TOKEN_REVOKE, &[&id], &())?;
+            cx.out.remark(&format!("revoked {id}"));
+        }
+    }
+    Ok(Exit::Done)
+}
