@@ -1,1 +1,20 @@
+//! The worker's side of an attempt: the shim that owns a task's process tree, and the handle by
+//! which a worker starts, watches, stops and re-attaches to shims through files on disk.
+//!
+//! Invariants: a lock that is free means that no shim lives; an outcome is written once, under the
+//! lock, after the tree was seen empty; no signal reaches a process that is not the attempt's.
+//! Absent on purpose: anything about the store, HTTP or an async runtime. The shim is a plain
+//! synchronous single-threaded program, and the handle blocks only where it says so.
 
+pub mod attempt;
+mod cgroup;
+pub mod clock;
+pub mod dir;
+//ATT pub mod home;
+pub mod log;
+pub mod outcome;
+pub mod page;
+pub mod process;
+pub mod shim;
+pub mod spec;
+mod sys;

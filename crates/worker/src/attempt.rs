@@ -1,0 +1,189 @@
+//! The worker's handle on attempts on disk: prepare, launch, survey, attach, prove absence.
+//!
+//! [`AttemptHost`] is the seam at which a simulator puts attempts that exist only in its memory;
+//! [`OsHost`] is the real one. What a handle promises, whoever is behind it:
+//! * a lock that is held means that a shim lives (or is about to); taking over is a compare-and-set
+//!   on the page which also sets the deadline;
+//! * with the lock free, either an outcome is there, or its absence is proved by writing one under
+//!   the lock; only that is evidence;
+//! * nothing is ever started twice in one directory: a new start of the same attempt (after
+//!   `never_ran`) gets a directory of its own.
+
+mod absent;
+mod os;
+mod running;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+use crate::dir::AttemptDir;
+use crate::outcome::{Outcome, Reason};
+use crate::page::{Lease, Phase, PushRefused};
+use crate::process::ProcessId;
+use crate::spec::{Level, ShimSpec};
+
+pub use os::{HomeBoot, OsHost};
+
+/// Why the host could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// A file operation failed.
+    #[error("{what} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A name that is no plain file name.
+    #[error("`{0}` cannot be the name of an attempt's directory")]
+    Name(String),
+    /// Nothing is started twice in one directory.
+    #[error("the directory of attempt `{0}` exists already")]
+    Exists(String),
+    /// The lock is held and the page names no shim yet: ask again in a moment.
+    #[error("attempt `{0}` is just being started")]
+    Starting(String),
+    /// Another owner took the attempt over at the same instant.
+    #[error("attempt `{0}` was taken over by another owner")]
+    Contended(String),
+    /// The shim lives in another PID namespace: it cannot be watched from here.
+    #[error("the shim of attempt `{0}` lives in another PID namespace")]
+    OtherNamespace(String),
+    /// The shim has not ended.
+    #[error("attempt `{0}` is still running")]
+    StillRunning(String),
+    /// The shim could not be spawned; nothing ran. Its absence is to be proved as any other.
+    #[error("the shim of attempt `{name}` could not be spawned")]
+    Spawn {
+        /// The directory's name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl HostError {
+    pub(crate) fn io(
+        what: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { what, path, source }
+    }
+}
+
+/// Where attempts live. Every call may block on the disk; [`AbsentAttempt::prove`] may take seconds.
+pub trait AttemptHost: Send + Sync {
+    /// The names of all attempts that have a directory here, in no order.
+    fn survey(&self) -> Result<Vec<String>, HostError>;
+
+    /// The paths of an attempt, also for building its environment before it is prepared.
+    fn dir(&self, name: &str) -> AttemptDir;
+
+    /// Makes the directory and takes its lock; nothing runs yet.
+    fn prepare(
+        &self,
+        name: &str,
+        spec: &ShimSpec,
+        lease: Lease,
+    ) -> Result<Box<dyn PreparedAttempt>, HostError>;
+
+    /// Takes over what is there, whatever it is.
+    fn attach(&self, name: &str, lease: Lease) -> Result<Attached, HostError>;
+
+    /// After the end was reported: removes what only the task needed, keeps log and outcome.
+    fn cleanup(&self, name: &str) -> Result<(), HostError>;
+
+    /// After retention: removes everything, log and outcome too.
+    fn remove(&self, name: &str) -> Result<(), HostError>;
+}
+
+/// Made, locked, and waiting for the store's answer to `start`.
+pub trait PreparedAttempt: Send {
+    /// Spawns the shim, which then holds the lock.
+    fn launch(self: Box<Self>) -> Result<Box<dyn RunningAttempt>, HostError>;
+
+    /// The store did not accept the start: writes `never_ran`.
+    fn discard(self: Box<Self>, why: &str) -> Result<Outcome, HostError>;
+}
+
+/// A shim that lives, or has just ended. Dropping the handle leaves the shim alone.
+pub trait RunningAttempt: Send + Sync {
+    /// Moves the deadline (and the task's lease file with it). Costs the shim nothing.
+    fn push(&self, deadline_ns: u64, now_ns: u64) -> Result<(), PushRefused>;
+
+    /// Asks the shim to end the tree: SIGTERM first, or SIGKILL at once. The first reason stays.
+    fn request_stop(&self, reason: Reason, kill_now: bool);
+
+    /// Where it stands.
+    fn progress(&self) -> Progress;
+
+    /// Readable once the shim has ended (a pidfd, good for an async reactor).
+    fn exit_fd(&self) -> BorrowedFd<'_>;
+
+    /// After [`RunningAttempt::exit_fd`] became readable: how it ended.
+    fn finish(&self) -> Result<Finished, HostError>;
+}
+
+/// A lock that is free and no outcome: the lock is held here until the proof.
+pub trait AbsentAttempt: Send {
+    /// Makes sure that nothing of the attempt runs, and writes `never_ran` or `gone`.
+    fn prove(self: Box<Self>) -> Result<Absence, HostError>;
+}
+
+/// What [`AttemptHost::attach`] found.
+pub enum Attached {
+    /// It runs, and it is ours from here on.
+    Running(Box<dyn RunningAttempt>),
+    /// It ended while nobody looked.
+    Ended(Outcome),
+    /// Neither.
+    Absent(Box<dyn AbsentAttempt>),
+}
+
+/// What [`RunningAttempt::finish`] found.
+pub enum Finished {
+    /// The shim has said how it ended.
+    Outcome(Outcome),
+    /// The shim died without a word.
+    Absent(Box<dyn AbsentAttempt>),
+}
+
+/// What came of the proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Absence {
+    /// Evidence: the outcome that is now in the directory.
+    Proven(Outcome),
+    /// No evidence: processes may still run. Nothing was written; it can be tried again.
+    Unknown {
+        /// For people.
+        why: String,
+    },
+}
+
+/// Where a running attempt stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// How far the shim has come.
+    pub phase: Phase,
+    /// The level of containment, once it is reached.
+    pub level: Option<Level>,
+    /// Owner and deadline.
+    pub lease: Lease,
+    /// The stop that was asked for.
+    pub stop: Option<Reason>,
+    /// When the user's program was let go, on the page's clock; 0 before.
+    pub started_at_ns: u64,
+    /// The last output (or CPU use, with a `stall_timeout`), on the page's clock.
+    pub last_activity_ns: u64,
+    /// Bytes of output so far.
+    pub output_bytes: u64,
+    /// The shim.
+    pub shim: Option<ProcessId>,
+    /// The first process of the tree.
+    pub init: Option<ProcessId>,
+}

@@ -1,0 +1,10 @@
+//! Real shims and real task processes. Every wait is for a condition, with a generous limit.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bench;
+mod contain;
+mod ends;
+mod environment;
+mod lease;
+mod logs;
+mod recover;
