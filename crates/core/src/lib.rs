@@ -4,5 +4,18 @@
 //! randomness are arguments. Domain types carry no serde; `serde_json::Value` appears only as the
 //! JSON value of a user (params, `expand` elements, outputs).
 
+pub mod audit;
+pub mod dag;
+pub mod hook;
 pub mod id;
+pub mod lease;
+pub mod lifecycle;
+pub mod outputs;
+pub mod params;
+pub mod plan;
+pub mod retry;
+pub mod schedule;
+pub mod state;
 pub mod time;
+pub mod trigger_rule;
+pub mod verdict;

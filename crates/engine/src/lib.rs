@@ -1,1 +1,104 @@
+//! The engine: passes that keep everything moving, and operations that people and workers ask for.
+//!
+//! A pass takes no input: start-up, fail-over and the normal path are the same code, and there is
+//! no recovery mode. Each loads what a plan of the core needs, applies its decisions by
+//! compare-and-set in one transaction, and hints at what comes next after the commit. Operations
+//! (trigger, clear, claim, report, ...) are the same shape, on behalf of a caller.
+//!
+//! Deliberately absent: SQL text, HTTP, clocks, randomness, files, processes.
 
+pub mod catalog;
+pub mod dispatcher;
+pub mod doctor;
+pub mod drive;
+pub mod env;
+pub mod error;
+pub mod explain;
+pub mod facts;
+pub mod log;
+pub mod operations;
+pub mod outbox;
+pub mod reaper;
+pub mod scheduler;
+pub mod wake;
+
+use catalog::Catalog;
+use env::Env;
+use error::EngineError;
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_store::Store;
+use std::sync::Arc;
+use wake::Wakes;
+
+/// Settings of the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The longest that a pass waits before it looks again.
+    pub scan_interval: Span,
+    /// A claim that is not started for so long is taken back.
+    pub start_timeout: Span,
+    /// Attempts of one instance in a row that may end without having started.
+    pub requeue_limit: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            scan_interval: Span::from_secs(2),
+            start_timeout: Span::from_secs(60),
+            requeue_limit: 20,
+        }
+    }
+}
+
+/// What passes and operations work with. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Cx {
+    pub store: Store,
+    pub env: Env,
+    pub catalog: Arc<Catalog>,
+    pub wakes: Wakes,
+    pub settings: Settings,
+}
+
+impl Cx {
+    /// A context on an open store.
+    pub fn new(store: Store, env: Env, settings: Settings) -> Self {
+        let catalog = Arc::new(Catalog::new(env.clone()));
+        Self { store, env, catalog, wakes: Wakes::default(), settings }
+    }
+}
+
+/// What a pass did, and when it is due again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Rows moved: 0 when there was nothing to do.
+    pub moved: usize,
+    /// The next instant at which a timer falls due, by the store's clock.
+    pub next_due: Option<Timestamp>,
+    /// Rows that could not be handled, with why; they do not stop the others.
+    pub troubles: Vec<String>,
+}
+
+impl Report {
+    /// Adds another report to this one.
+    pub fn merge(&mut self, other: Self) {
+        self.moved += other.moved;
+        self.troubles.extend(other.troubles);
+        self.next_due = match (self.next_due, other.next_due) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+/// A component that keeps something moving.
+pub trait Pass: Send {
+    /// Its name in logs and health.
+    fn name(&self) -> &'static str;
+    /// Looks, decides, applies; takes no input.
+    fn pass<'a>(
+        &'a mut self,
+        cx: &'a Cx,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Report, EngineError>> + Send + 'a>>;
+}

@@ -1,6 +1,7 @@
 //! The statements, by what they are about: each constant beside its function and its decoder.
 
 pub mod attempt;
+pub mod audit;
 pub mod dag;
 pub mod event;
 pub mod installation;

@@ -37,19 +37,6 @@ pub fn count(counts: &mut UpstreamCounts, state: TiState) {
     }
 }
 
-/// Downstream tasks of each task: the edges turned round.
-pub fn downstreams(dag: &Dag) -> Vec<Vec<TaskIndex>> {
-    let mut out = vec![Vec::new(); dag.tasks.len()];
-    for (index, task) in (0_u32..).zip(&dag.tasks) {
-        for up in &task.depends_on {
-            if let Some(list) = out.get_mut(up.0 as usize) {
-                list.push(TaskIndex(index));
-            }
-        }
-    }
-    out
-}
-
 /// What a batch of ends of one run adds to each downstream task.
 pub fn deltas(
     downstreams: &[Vec<TaskIndex>],

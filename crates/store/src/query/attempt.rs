@@ -222,11 +222,12 @@ const ATTEMPT_START: Stmt = Stmt::same(
     "attempt_start",
     "UPDATE attempt SET state = 'running', start_id = $3, boot_id = $4,
         started_at = COALESCE(started_at, $5)
-     WHERE token = $1 AND job_id = $2 AND state = 'claimed'",
+     WHERE token = $1 AND job_id = $2
+        AND (state = 'claimed' OR (state = 'running' AND start_id IS NULL))",
 );
-const ATTEMPT_RESTART: Stmt = Stmt::same(
-    "attempt_restart",
-    "UPDATE attempt SET start_id = NULL, boot_id = NULL, state = 'claimed'
+const ATTEMPT_UNSTART: Stmt = Stmt::same(
+    "attempt_unstart",
+    "UPDATE attempt SET start_id = NULL, boot_id = NULL
      WHERE token = $1 AND job_id = $2 AND state = 'running'",
 );
 
@@ -239,7 +240,7 @@ pub struct Started {
     pub boot_id: String,
 }
 
-/// claimed -> running, for the owner.
+/// claimed -> running, for the owner; also a running one whose start was taken back.
 pub async fn start(tx: &Tx, starts: &[Started]) -> Result<Vec<bool>, StoreError> {
     let sets = starts
         .iter()
@@ -250,7 +251,7 @@ pub async fn start(tx: &Tx, starts: &[Started]) -> Result<Vec<bool>, StoreError>
 
 /// Takes back a start that is proved not to have happened: it may be started again.
 pub async fn unstart(tx: &Tx, token: Token, job_id: JobId) -> Result<bool, StoreError> {
-    Ok(tx.execute(&ATTEMPT_RESTART, values![token, job_id]).await? == 1)
+    Ok(tx.execute(&ATTEMPT_UNSTART, values![token, job_id]).await? == 1)
 }
 
 const ATTEMPT_END: Stmt = Stmt::same(
@@ -384,13 +385,14 @@ pub async fn open_of(
 
 const ATTEMPT_HAND_OVER: Stmt = Stmt::same(
     "attempt_hand_over",
-    "UPDATE attempt SET job_id = $2, worker = $3, host = $4
+    "UPDATE attempt SET job_id = $2, worker = $3, host = $4,
+        claimed_at = CASE WHEN state = 'claimed' THEN $5 ELSE claimed_at END
      WHERE token = $1 AND state IN ('claimed', 'running', 'stopping', 'lost_open')",
 );
 
 /// Gives an attempt to the successor of its owner.
 pub async fn hand_over(tx: &Tx, token: Token, to: Claimer<'_>) -> Result<bool, StoreError> {
-    let values = values![token, to.job_id, to.worker, to.host];
+    let values = values![token, to.job_id, to.worker, to.host, tx.now()];
     Ok(tx.execute(&ATTEMPT_HAND_OVER, values).await? == 1)
 }
 
@@ -486,4 +488,15 @@ const ATTEMPT_IN_HAND: Stmt = Stmt::same(
 /// Attempts of a run that hold slots: queued, claimed or running ones.
 pub async fn in_hand(tx: &Tx, run_pk: i64) -> Result<Vec<Attempt>, StoreError> {
     decode_all(tx.query(&ATTEMPT_IN_HAND, values![run_pk]).await?)
+}
+
+const ATTEMPT_ANY_QUEUED: Stmt = Stmt::same(
+    "attempt_any_queued",
+    "SELECT token FROM attempt WHERE state = 'queued' AND queue = $1
+     ORDER BY priority DESC, token LIMIT 1",
+);
+
+/// Whether anything waits in a queue.
+pub async fn any_queued(tx: &Tx, queue: &str) -> Result<bool, StoreError> {
+    Ok(tx.query_opt(&ATTEMPT_ANY_QUEUED, values![queue]).await?.is_some())
 }

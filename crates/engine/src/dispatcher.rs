@@ -1,0 +1,290 @@
+//! The dispatcher's pass: scheduled instances get an attempt, a token and their holds, in one
+//! transaction, as far as the limits allow.
+
+use crate::error::EngineError;
+use crate::log;
+use crate::{Cx, Pass, Report};
+use fencepost_core::id::Token;
+use fencepost_core::lifecycle::{TiEvent, ti_next};
+use fencepost_core::plan::dispatch::{Blocked, Candidate, Room, admit};
+use fencepost_core::state::Why;
+use fencepost_store::Tx;
+use fencepost_store::query::attempt::{self, NewAttempt};
+use fencepost_store::query::dag::{self, DagRow};
+use fencepost_store::query::event;
+use fencepost_store::query::installation;
+use fencepost_store::query::pool::{self, Hold};
+use fencepost_store::query::run;
+use fencepost_store::query::task_instance::{self, Ti, TiChange};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+
+/// Candidates read at a time from one DAG and pool.
+const PAGE: u32 = 256;
+/// Attempts made in one transaction.
+const BATCH: usize = 512;
+
+/// The pass. It remembers nothing between turns.
+#[derive(Debug, Default)]
+pub struct Dispatcher;
+
+impl Pass for Dispatcher {
+    fn name(&self) -> &'static str {
+        "dispatcher"
+    }
+
+    fn pass<'a>(
+        &'a mut self,
+        cx: &'a Cx,
+    ) -> Pin<Box<dyn Future<Output = Result<Report, EngineError>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut report = Report::default();
+            loop {
+                let moved = dispatch(cx, &mut report).await?;
+                report.moved += moved;
+                if moved < BATCH {
+                    return Ok(report);
+                }
+            }
+        })
+    }
+}
+
+async fn dispatch(cx: &Cx, report: &mut Report) -> Result<usize, EngineError> {
+    let look = cx.store.read("look_for_scheduled").await?;
+    let first = task_instance::next_pair(&look, &(String::new(), String::new())).await?;
+    drop(look);
+    if first.is_none() {
+        return Ok(0);
+    }
+    let tx = cx.store.begin("dispatch").await?;
+    let chosen = choose(cx, &tx, report).await?;
+    if chosen.is_empty() {
+        return Ok(0);
+    }
+    queue(cx, &tx, &chosen).await?;
+    tx.commit().await?;
+    cx.wakes.workers();
+    Ok(chosen.len())
+}
+
+/// The instances that get an attempt now, the highest priorities first.
+async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, EngineError> {
+    let mut room = room(tx).await?;
+    let mut streams: Vec<Stream> = Vec::new();
+    let mut pair = (String::new(), String::new());
+    while let Some(next) = task_instance::next_pair(tx, &pair).await? {
+        pair = next;
+        if let Some(stream) = Stream::open(cx, tx, &pair, &mut room, report).await? {
+            streams.push(stream);
+        }
+    }
+    let mut chosen: Vec<Ti> = Vec::new();
+    while chosen.len() < BATCH {
+        let heads = streams.iter().enumerate().filter_map(|(i, s)| Some((i, s.head()?)));
+        let Some((best, _)) = heads.min_by_key(|(_, ti)| (-i64::from(ti.priority), ti.key)) else {
+            break;
+        };
+        let Some(stream) = streams.get_mut(best) else { break };
+        let Some(ti) = stream.take(tx).await? else { continue };
+        match admit(&mut room, &candidate(&ti)) {
+            Ok(()) => chosen.push(ti),
+            // The rest of this DAG and pool lacks the same room.
+            Err(Blocked::DagLimit | Blocked::PoolTooSmall) => stream.close(),
+            Err(Blocked::Pool) if ti.pool_slots <= 1 => stream.close(),
+            // Another task, or one that wants fewer slots, may still fit.
+            Err(Blocked::Pool | Blocked::TaskLimit) => {}
+        }
+    }
+    Ok(chosen)
+}
+
+/// The candidates of one DAG and pool, read page by page.
+struct Stream {
+    pair: (String, String),
+    page: std::collections::VecDeque<Ti>,
+    read: u32,
+    more: bool,
+}
+
+impl Stream {
+    /// Opens a stream, and enters the limits of its DAG into the room; `None` if nothing of it can
+    /// run.
+    async fn open(
+        cx: &Cx,
+        tx: &Tx,
+        pair: &(String, String),
+        room: &mut Room,
+        report: &mut Report,
+    ) -> Result<Option<Self>, EngineError> {
+        if room.pools.get(&pair.1).is_none_or(|free| *free < 1) {
+            return Ok(None);
+        }
+        let Some(row) = dag::get(tx, &pair.0).await? else { return Ok(None) };
+        if row.is_paused {
+            return Ok(None);
+        }
+        let mut stream =
+            Self { pair: pair.clone(), page: std::collections::VecDeque::new(), read: 0, more: true };
+        stream.fill(tx).await?;
+        if let Err(trouble) = limits(cx, tx, &row, &stream, room).await {
+            match trouble {
+                EngineError::BadVersion { why, .. } => report.troubles.push(why),
+                other => return Err(other),
+            }
+            return Ok(None);
+        }
+        Ok(Some(stream))
+    }
+
+    fn head(&self) -> Option<&Ti> {
+        self.page.front()
+    }
+
+    async fn take(&mut self, tx: &Tx) -> Result<Option<Ti>, EngineError> {
+        let taken = self.page.pop_front();
+        if self.page.is_empty() && self.more {
+            self.fill(tx).await?;
+        }
+        Ok(taken)
+    }
+
+    async fn fill(&mut self, tx: &Tx) -> Result<(), EngineError> {
+        let found = task_instance::candidates(tx, &self.pair, PAGE, self.read).await?;
+        self.more = found.len() == PAGE as usize;
+        self.read += PAGE;
+        self.page.extend(found);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.page.clear();
+        self.more = false;
+    }
+}
+
+async fn room(tx: &Tx) -> Result<Room, EngineError> {
+    let mut room = Room::default();
+    for pool in pool::list(tx).await? {
+        room.pools.insert(pool.name, pool.slots - pool.held);
+    }
+    Ok(room)
+}
+
+/// Enters the limits of a DAG and of the tasks of a stream, less what is active.
+async fn limits(
+    cx: &Cx,
+    tx: &Tx,
+    row: &DagRow,
+    stream: &Stream,
+    room: &mut Room,
+) -> Result<(), EngineError> {
+    let active = pool::active(tx).await?;
+    let own = || active.iter().filter(|a| a.dag_id == row.dag_id);
+    let held: i64 = own().map(|a| a.count).sum();
+    room.dags.entry(row.dag_id.clone()).or_insert(row.max_active_tasks - held);
+    let mut runs: Vec<i64> = stream.page.iter().map(|ti| ti.key.run_pk).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    for run in run::by_pks(tx, &runs).await? {
+        let version = cx.catalog.version(tx, run.version_pk).await?;
+        for ti in stream.page.iter().filter(|ti| ti.key.run_pk == run.run_pk) {
+            let index = ti.key.task_index;
+            let Some(task) = version.dag.tasks.get(index as usize) else { continue };
+            if let Some(most) = task.limits.max_active_tis_per_dag {
+                let held: i64 = own().filter(|a| a.task_index == index).map(|a| a.count).sum();
+                room.tasks.entry((row.dag_id.clone(), index)).or_insert(i64::from(most) - held);
+            }
+            if let Some(most) = task.limits.max_active_tis_per_dagrun {
+                let in_run = own().filter(|a| a.task_index == index && a.run_pk == run.run_pk);
+                let held: i64 = in_run.map(|a| a.count).sum();
+                room.run_tasks.entry((run.run_pk, index)).or_insert(i64::from(most) - held);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn candidate(ti: &Ti) -> Candidate {
+    Candidate {
+        run: ti.key.run_pk,
+        task: ti.key.task_index,
+        dag_id: ti.dag_id.clone(),
+        pool: ti.pool.clone(),
+        pool_slots: ti.pool_slots,
+    }
+}
+
+/// Queues instances: token, attempt, hold and the new state, all in this transaction.
+async fn queue(cx: &Cx, tx: &Tx, chosen: &[Ti]) -> Result<(), EngineError> {
+    let tokens = installation::mint(tx, chosen.len()).await?;
+    let mut changes = Vec::new();
+    let mut attempts = Vec::new();
+    let mut holds = Vec::new();
+    let mut versions = BTreeMap::new();
+    let runs: Vec<i64> = chosen.iter().map(|ti| ti.key.run_pk).collect();
+    for run in run::by_pks(tx, &unique(runs)).await? {
+        versions.insert(run.run_pk, cx.catalog.version(tx, run.version_pk).await?);
+    }
+    for (ti, token) in chosen.iter().zip(tokens) {
+        let Ok(to) = ti_next(ti.state, TiEvent::Queue) else { continue };
+        let task = versions
+            .get(&ti.key.run_pk)
+            .and_then(|version| version.dag.tasks.get(ti.key.task_index as usize));
+        let Some(task) = task else { continue };
+        let mut change = TiChange::of(ti);
+        change.to.state = to;
+        change.to.token = Some(token);
+        change.to.attempts += 1;
+        change.to.queued_at = Some(tx.now());
+        change.to.ended_at = None;
+        change.to.reason = None;
+        changes.push(change);
+        attempts.push(NewAttempt {
+            queued_until: tx.now().plus(task.times.queued_timeout),
+            queue: task.limits.queue.as_str().into(),
+            ..new_attempt(cx, ti, token)
+        });
+        holds.push(hold(ti, token));
+    }
+    task_instance::change(tx, &changes).await?;
+    attempt::insert(tx, &attempts).await?;
+    pool::hold(tx, &holds).await?;
+    let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, log::SCHEDULER)).collect();
+    event::append(tx, lines).await?;
+    Ok(())
+}
+
+fn unique(mut list: Vec<i64>) -> Vec<i64> {
+    list.sort_unstable();
+    list.dedup();
+    list
+}
+
+fn new_attempt(cx: &Cx, ti: &Ti, token: Token) -> NewAttempt {
+    NewAttempt {
+        token,
+        attempt_id: cx.env.attempt_id(),
+        ti: ti.key,
+        dag_id: ti.dag_id.clone(),
+        try_number: ti.try_number,
+        attempt_number: ti.attempts + 1,
+        why: Why::parse(&ti.next_why).unwrap_or(Why::First),
+        replaces: ti.token.filter(|_| ti.next_why == Why::Replaces.as_str()),
+        prev_outcome: ti.prev_outcome.clone(),
+        queue: String::new(),
+        priority: ti.priority,
+        queued_until: fencepost_core::time::Timestamp::default(),
+    }
+}
+
+fn hold(ti: &Ti, token: Token) -> Hold {
+    Hold {
+        token,
+        pool: ti.pool.clone(),
+        slots: ti.pool_slots,
+        dag_id: ti.dag_id.clone(),
+        run_pk: ti.key.run_pk,
+        task_index: ti.key.task_index,
+    }
+}

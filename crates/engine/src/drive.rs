@@ -1,0 +1,101 @@
+//! The loop that runs passes: the only place of the engine that sleeps.
+//!
+//! A turn runs every pass, one after the other. It is repeated at once while something moves, else
+//! when a hint comes, a timer falls due, or `scan_interval` is over. A pass that fails is logged,
+//! counted, and tried again with the next turn: it stops neither the others nor the loop (I28).
+
+use crate::{Cx, Pass, Report};
+use fencepost_core::time::{Span, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// The longest wait after a failed pass.
+const AFTER_FAILURE: Span = Span::from_secs(1);
+/// Under this a wait is not worth a sleep.
+const SHORTEST: Span = Span::from_millis(1);
+
+/// What is known of the loop, for `health`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health {
+    /// When the last whole turn ended without a failure, by the store's clock.
+    pub last_turn_at: Option<Timestamp>,
+    pub turns: u64,
+    /// The last failure of each pass that has failed since its last success.
+    pub failing: BTreeMap<&'static str, String>,
+}
+
+/// Shared knowledge of the loop.
+pub type SharedHealth = Arc<Mutex<Health>>;
+
+/// Runs passes until `stop` becomes true.
+pub async fn drive(
+    cx: Cx,
+    mut passes: Vec<Box<dyn Pass>>,
+    health: SharedHealth,
+    mut stop: watch::Receiver<bool>,
+) {
+    while !*stop.borrow() {
+        let hint = Arc::clone(&cx.wakes.engine);
+        let report = turn(&cx, &mut passes, &health).await;
+        if report.moved > 0 && !failing(&health) {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let wait = wait(&cx, &report, failing(&health));
+        tokio::select! {
+            () = hint.notified() => {}
+            _ = stop.changed() => {}
+            () = sleep(wait) => {}
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place of the engine that sleeps")]
+async fn sleep(wait: Span) {
+    tokio::time::sleep(wait.to_std()).await;
+}
+
+async fn turn(cx: &Cx, passes: &mut [Box<dyn Pass>], health: &SharedHealth) -> Report {
+    let mut whole = Report::default();
+    for pass in passes {
+        let name = pass.name();
+        match pass.pass(cx).await {
+            Ok(report) => {
+                let trouble = report.troubles.first().cloned();
+                whole.merge(report);
+                note(health, name, trouble);
+            }
+            Err(error) => note(health, name, Some(error.to_string())),
+        }
+    }
+    let mut known = health.lock().unwrap_or_else(PoisonError::into_inner);
+    known.turns += 1;
+    if known.failing.is_empty() {
+        known.last_turn_at = Some(cx.store.clock().now());
+    }
+    whole
+}
+
+fn note(health: &SharedHealth, pass: &'static str, failure: Option<String>) {
+    let mut known = health.lock().unwrap_or_else(PoisonError::into_inner);
+    match failure {
+        Some(why) => {
+            known.failing.insert(pass, why);
+        }
+        None => {
+            known.failing.remove(pass);
+        }
+    }
+}
+
+fn failing(health: &SharedHealth) -> bool {
+    !health.lock().unwrap_or_else(PoisonError::into_inner).failing.is_empty()
+}
+
+fn wait(cx: &Cx, report: &Report, failed: bool) -> Span {
+    let now = cx.store.clock().now();
+    let timer = report.next_due.map_or(Span::MAX, |at| at.since(now));
+    let most = if failed { AFTER_FAILURE } else { cx.settings.scan_interval };
+    timer.min(most).max(SHORTEST)
+}

@@ -1,0 +1,50 @@
+//! Errors of passes and operations.
+
+use fencepost_store::StoreError;
+
+/// What failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("there is no DAG version with the key {0}")]
+    NoVersion(i64),
+    #[error("the DAG version with the key {version_pk} cannot be read: {why}")]
+    BadVersion { version_pk: i64, why: String },
+    /// The request cannot be carried out; the text says why and what to do.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+/// Why a person's request is refused. Each maps to one problem code of the API.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no DAG `{0}`")]
+    NoDag(String),
+    #[error("DAG `{dag_id}` has no run `{run_id}`")]
+    NoRun { dag_id: String, run_id: String },
+    #[error("run `{run_id}` has no task `{task_id}`")]
+    NoTask { run_id: String, task_id: String },
+    #[error("there is no attempt `{0}`")]
+    NoAttempt(String),
+    #[error("DAG `{0}` is inactive: its file is gone")]
+    Inactive(String),
+    #[error("run `{run_id}` of `{dag_id}` exists already")]
+    RunExists { dag_id: String, run_id: String },
+    #[error("{0}")]
+    Invalid(String),
+    #[error("{what} is {state} already")]
+    AlreadyTerminal { what: String, state: String },
+    #[error("{what} is {state}: cancel it first")]
+    StillActive { what: String, state: String },
+    #[error("there is no pool `{0}`")]
+    NoPool(String),
+    #[error("pool `{0}` is in use, or is the default pool")]
+    PoolInUse(String),
+}
+
+impl From<Refusal> for EngineError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

@@ -1,0 +1,342 @@
+//! Why is it not running: the gates between a task instance and its start, in their order.
+
+use crate::Cx;
+use crate::catalog::Version;
+use crate::error::{EngineError, Refusal};
+use crate::operations::find_run;
+use fencepost_core::state::{RunState, TiState};
+use fencepost_core::time::Timestamp;
+use fencepost_core::trigger_rule::Decision;
+use fencepost_store::Tx;
+use fencepost_store::query::attempt;
+use fencepost_store::query::dag::{self, DagRow};
+use fencepost_store::query::job;
+use fencepost_store::query::pool;
+use fencepost_store::query::run::{self, Run};
+use fencepost_store::query::task_instance::{self, Ti};
+
+/// What became of a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateStatus {
+    Passed,
+    Blocking,
+    NotReached,
+}
+
+/// One condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    pub code: &'static str,
+    pub status: GateStatus,
+    pub text: String,
+    pub holders: Vec<String>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    pub run: Run,
+    pub ti: Option<Ti>,
+    pub state: String,
+    pub since: Option<Timestamp>,
+    pub summary: String,
+    pub gates: Vec<Gate>,
+    pub next: Option<String>,
+}
+
+/// A list of gates of which at most one blocks: the first that does not hold.
+#[derive(Debug, Default)]
+struct Gates {
+    list: Vec<Gate>,
+    blocked: bool,
+    next: Option<String>,
+}
+
+impl Gates {
+    fn add(&mut self, code: &'static str, open: bool, text: String) -> bool {
+        let status = match (self.blocked, open) {
+            (true, _) => GateStatus::NotReached,
+            (false, true) => GateStatus::Passed,
+            (false, false) => GateStatus::Blocking,
+        };
+        let blocks = status == GateStatus::Blocking;
+        self.blocked |= blocks;
+        self.list.push(Gate { code, status, text, holders: Vec::new() });
+        blocks
+    }
+    fn hold(&mut self, holders: Vec<String>, next: Option<String>) {
+        if let Some(gate) = self.list.last_mut() {
+            gate.holders = holders;
+        }
+        self.next = next.or_else(|| self.next.take());
+    }
+}
+
+/// Explains a task instance, or without a task the run.
+pub async fn explain(
+    cx: &Cx,
+    dag_id: &str,
+    run_id: &str,
+    task: Option<(&str, Option<i32>)>,
+) -> Result<Explanation, EngineError> {
+    let tx = cx.store.read("explain").await?;
+    let run = find_run(&tx, dag_id, run_id).await?;
+    let row = dag::get(&tx, dag_id).await?.ok_or_else(|| Refusal::NoDag(dag_id.into()))?;
+    let version = cx.catalog.version(&tx, run.version_pk).await?;
+    let mut gates = Gates::default();
+    run_gates(&tx, &run, &row, &mut gates).await?;
+    let Some((task_id, map_index)) = task else {
+        return Ok(of_run(run, gates));
+    };
+    let no_task = || Refusal::NoTask { run_id: run_id.into(), task_id: task_id.into() };
+    let index = version.task_index(task_id).ok_or_else(no_task)?;
+    let tis = task_instance::of_tasks(&tx, run.run_pk, &[index]).await?;
+    let ti = tis.into_iter().find(|ti| map_index.is_none_or(|index| index == ti.key.map_index));
+    let Some(ti) = ti else {
+        let mut explained = of_run(run, gates);
+        explained.summary = format!("{task_id} waits for its run to start");
+        return Ok(explained);
+    };
+    task_gates(cx, &tx, &version, &run, &row, &ti, &mut gates).await?;
+    Ok(of_task(run, ti, gates))
+}
+
+fn of_run(run: Run, gates: Gates) -> Explanation {
+    let blocking = gates.list.iter().find(|gate| gate.status == GateStatus::Blocking);
+    let summary = match blocking {
+        Some(gate) => format!("{} is {}: {}", run.run_id, run.state, gate.text),
+        None => format!("{} is {}; nothing holds it up", run.run_id, run.state),
+    };
+    Explanation {
+        state: run.state.to_string(),
+        since: run.ended_at.or(run.started_at).or(Some(run.created_at)),
+        summary,
+        ti: None,
+        next: gates.next,
+        gates: gates.list,
+        run,
+    }
+}
+
+fn of_task(run: Run, ti: Ti, gates: Gates) -> Explanation {
+    let blocking = gates.list.iter().find(|gate| gate.status == GateStatus::Blocking);
+    let name = match ti.key.map_index {
+        index if index >= 0 => format!("{}[{index}]", ti.task_id),
+        _ => ti.task_id.clone(),
+    };
+    let summary = match blocking {
+        Some(gate) => format!("{name} is {}: {}", ti.state, gate.text),
+        None if ti.state.is_finished() => {
+            let why = ti.reason.as_deref().unwrap_or("done");
+            format!("{name} is {} ({why})", ti.state)
+        }
+        None => format!("{name} is {}; nothing holds it up", ti.state),
+    };
+    let since = match ti.state {
+        TiState::Scheduled => ti.scheduled_at,
+        TiState::Queued => ti.queued_at,
+        TiState::Running | TiState::Restarting => ti.started_at,
+        _ if ti.state.is_finished() => ti.ended_at,
+        TiState::UpForRetry => ti.ended_at,
+        _ => run.started_at,
+    };
+    Explanation {
+        state: ti.state.to_string(),
+        since,
+        summary,
+        gates: gates.list,
+        next: gates.next,
+        ti: Some(ti),
+        run,
+    }
+}
+
+async fn run_gates(
+    tx: &Tx,
+    run: &Run,
+    row: &DagRow,
+    gates: &mut Gates,
+) -> Result<(), EngineError> {
+    if run.state.is_finished() {
+        let why = run.reason.as_deref().unwrap_or("done");
+        gates.add("run_over", true, format!("run is over: {} ({why})", run.state));
+        return Ok(());
+    }
+    let by = row.paused_by.as_deref().map_or_else(String::new, |by| format!(" by {by}"));
+    let text = if row.is_paused { format!("DAG is paused{by}") } else { "DAG is active".into() };
+    if gates.add("dag_paused", !row.is_paused, text) {
+        gates.hold(Vec::new(), Some(format!("fencepost dags unpause {}", row.dag_id)));
+    }
+    let text = if run.paused { "run is paused" } else { "run is not paused" };
+    if gates.add("run_paused", !run.paused, text.into()) {
+        let next = format!("fencepost runs resume {} {}", run.dag_id, run.run_id);
+        gates.hold(Vec::new(), Some(next));
+    }
+    if run.state == RunState::Queued {
+        let active = run::active(tx, &run.dag_id, 100).await?;
+        let full = i64::try_from(active.len()).unwrap_or(i64::MAX) >= row.max_active_runs;
+        let text = format!("{} of {} runs active", active.len(), row.max_active_runs);
+        if gates.add("run_queued_max_active_runs", !full, text) {
+            let holders = active.iter().map(|r| r.run_id.clone()).collect();
+            gates.hold(holders, Some("wait, or raise max_active_runs in the file".into()));
+        }
+    } else {
+        gates.add("run_state", true, "run is running".into());
+    }
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "what was read once is shared by all gates")]
+async fn task_gates(
+    cx: &Cx,
+    tx: &Tx,
+    version: &Version,
+    run: &Run,
+    row: &DagRow,
+    ti: &Ti,
+    gates: &mut Gates,
+) -> Result<(), EngineError> {
+    if ti.state.is_finished() {
+        return Ok(());
+    }
+    upstream_gate(tx, version, ti, gates).await?;
+    if ti.state == TiState::UpForRetry {
+        let at = ti.retry_at.map_or_else(|| "?".into(), |at| at.to_string());
+        gates.add("retry_delay", false, format!("try {} not before {at}", ti.try_number));
+    }
+    if ti.state == TiState::Held {
+        let why = ti.reason.as_deref().unwrap_or("held");
+        gates.add("held", false, format!("held ({why}): a person must decide"));
+        let next = format!("fencepost tasks clear {} {} {}", run.dag_id, run.run_id, ti.task_id);
+        gates.hold(Vec::new(), Some(next));
+    }
+    if ti.recheck == 2 {
+        let before = match run.logical_date {
+            Some(date) => run::previous(tx, &run.dag_id, date).await?,
+            None => None,
+        };
+        let name = before.map_or_else(|| "the run before".into(), |run| run.run_id);
+        let text = format!("depends_on_past: {} of {name} has not ended well", ti.task_id);
+        gates.add("depends_on_past", false, text);
+    }
+    if matches!(ti.state, TiState::Scheduled | TiState::None) {
+        limit_gates(tx, version, row, ti, gates).await?;
+    }
+    if ti.state == TiState::Queued {
+        worker_gate(cx, tx, version, ti, gates).await?;
+    }
+    Ok(())
+}
+
+async fn upstream_gate(
+    tx: &Tx,
+    version: &Version,
+    ti: &Ti,
+    gates: &mut Gates,
+) -> Result<(), EngineError> {
+    let Some(task) = version.dag.tasks.get(ti.key.task_index as usize) else { return Ok(()) };
+    let head = task_instance::heads(tx, ti.key.run_pk, &[ti.key.task_index]).await?;
+    let counts = head.first().map_or(ti.upstream, |head| head.upstream);
+    let rule = task.trigger_rule.as_str();
+    if ti.state != TiState::None || task.trigger_rule.decide(&counts) != Decision::Wait {
+        let text = format!("upstream: {rule} ({} of {} done)", counts.done(), counts.total);
+        gates.add("upstream_not_done", true, text);
+        return Ok(());
+    }
+    let ups: Vec<u32> = task.depends_on.iter().map(|up| up.0).collect();
+    let waiting: Vec<String> = task_instance::of_tasks(tx, ti.key.run_pk, &ups)
+        .await?
+        .iter()
+        .filter(|up| !up.state.is_finished())
+        .take(20)
+        .map(|up| format!("{} ({})", up.task_id, up.state))
+        .collect();
+    let text = format!("waits for {}", waiting.join(", "));
+    gates.add("upstream_not_done", false, text);
+    gates.hold(waiting, None);
+    Ok(())
+}
+
+async fn limit_gates(
+    tx: &Tx,
+    version: &Version,
+    row: &DagRow,
+    ti: &Ti,
+    gates: &mut Gates,
+) -> Result<(), EngineError> {
+    let active = pool::active(tx).await?;
+    let of_dag = || active.iter().filter(|a| a.dag_id == ti.dag_id);
+    let held: i64 = of_dag().map(|a| a.count).sum();
+    let text = format!("max_active_tasks {held}/{}", row.max_active_tasks);
+    gates.add("dag_task_limit", held < row.max_active_tasks, text);
+    let limits = version.dag.tasks.get(ti.key.task_index as usize).map(|task| &task.limits);
+    let of_task = || of_dag().filter(|a| a.task_index == ti.key.task_index);
+    if let Some(most) = limits.and_then(|limits| limits.max_active_tis_per_dag) {
+        let held: i64 = of_task().map(|a| a.count).sum();
+        let text = format!("max_active_tis_per_dag {held}/{most}");
+        gates.add("task_limit", held < i64::from(most), text);
+    }
+    if let Some(most) = limits.and_then(|limits| limits.max_active_tis_per_dagrun) {
+        let held: i64 = of_task().filter(|a| a.run_pk == ti.key.run_pk).map(|a| a.count).sum();
+        let text = format!("max_active_tis_per_dagrun {held}/{most}");
+        gates.add("task_limit", held < i64::from(most), text);
+    }
+    pool_gate(tx, ti, &active, gates).await
+}
+
+async fn pool_gate(
+    tx: &Tx,
+    ti: &Ti,
+    active: &[pool::Active],
+    gates: &mut Gates,
+) -> Result<(), EngineError> {
+    let pools = pool::list(tx).await?;
+    let Some(own) = pools.iter().find(|pool| pool.name == ti.pool) else {
+        gates.add("pool_missing", false, format!("there is no pool `{}`", ti.pool));
+        let next = format!("fencepost pools set {} {}", ti.pool, ti.pool_slots.max(1));
+        gates.hold(Vec::new(), Some(next));
+        return Ok(());
+    };
+    let free = own.slots - own.held;
+    let text = format!(
+        "pool `{}` {}/{} slots; needs {}",
+        own.name, own.held, own.slots, ti.pool_slots
+    );
+    let code = if ti.pool_slots > own.slots { "pool_too_small" } else { "pool_full" };
+    if gates.add(code, free >= ti.pool_slots, text) {
+        let holders = active.iter().take(20).map(|a| format!("{} ×{}", a.dag_id, a.count));
+        let next = format!("free {} slots, or  fencepost pools set {} N", ti.pool_slots, own.name);
+        gates.hold(holders.collect(), Some(next));
+    }
+    Ok(())
+}
+
+async fn worker_gate(
+    cx: &Cx,
+    tx: &Tx,
+    version: &Version,
+    ti: &Ti,
+    gates: &mut Gates,
+) -> Result<(), EngineError> {
+    let queue = version
+        .dag
+        .tasks
+        .get(ti.key.task_index as usize)
+        .map_or("default", |task| task.limits.queue.as_str());
+    let workers: Vec<job::Job> = job::live(tx)
+        .await?
+        .into_iter()
+        .filter(|job| job.kind == fencepost_core::state::JobKind::Worker)
+        .filter(|job| job.queues.split(',').any(|served| served == queue))
+        .collect();
+    if gates.add("queue_without_worker", !workers.is_empty(), format!("queue `{queue}`")) {
+        gates.hold(Vec::new(), Some(format!("start a worker that serves queue `{queue}`")));
+    }
+    let slots: i64 = workers.iter().map(|job| i64::from(job.slots)).sum();
+    let busy = i64::try_from(attempt::active(tx, 0, 100_000).await?.len()).unwrap_or(i64::MAX);
+    let text = format!("{} live workers, {busy}/{slots} slots", workers.len());
+    let now = cx.store.clock().now();
+    let fresh = ti.queued_at.is_some_and(|at| now.since(at).as_secs() < 1);
+    gates.add("workers_full", busy < slots || fresh, text);
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! A worker takes queued attempts: one statement per queue, never one attempt for two.
+
+use crate::error::EngineError;
+use crate::facts::{AttemptFacts, Facts, outputs_for};
+use crate::Cx;
+use fencepost_core::id::{JobId, Token};
+use fencepost_core::state::{AttemptState, JobState};
+use fencepost_store::Tx;
+use fencepost_store::query::attempt::{self, Attempt, Claimer};
+use fencepost_store::query::job::{self, Job};
+use fencepost_store::query::run;
+use fencepost_store::query::task_instance::{self, TiKey};
+use std::collections::BTreeMap;
+
+/// What a worker gets: its claims, and the orders to stop.
+#[derive(Debug, Default)]
+pub struct Work {
+    pub claimed: Vec<(Attempt, Result<Facts, String>)>,
+    pub stopping: Vec<Attempt>,
+}
+
+/// Claims up to `free_slots` attempts for a live job, and reads its stop orders.
+pub async fn claim(
+    cx: &Cx,
+    job_id: JobId,
+    queues: &[String],
+    free_slots: u32,
+) -> Result<Work, EngineError> {
+    // Reading first costs no sync of the disk when there is nothing.
+    let look = cx.store.read("look_for_work").await?;
+    let waiting = waiting(&look, queues, free_slots).await?;
+    let stopping = attempt::stopping(&look, job_id).await?;
+    drop(look);
+    if !waiting {
+        return Ok(Work { claimed: Vec::new(), stopping });
+    }
+    let tx = cx.store.begin("claim").await?;
+    let Some(job) = live(&tx, job_id).await? else {
+        return Ok(Work { claimed: Vec::new(), stopping });
+    };
+    let by = Claimer { job_id, worker: &job.name, host: &job.host };
+    let mut tokens = Vec::new();
+    for queue in queues {
+        let left = free_slots.saturating_sub(u32::try_from(tokens.len()).unwrap_or(u32::MAX));
+        if left > 0 {
+            tokens.extend(attempt::claim(&tx, by, queue, left).await?);
+        }
+    }
+    tx.commit().await?;
+    let claimed = load(cx, &tokens).await?;
+    Ok(Work { claimed, stopping })
+}
+
+async fn waiting(tx: &Tx, queues: &[String], free_slots: u32) -> Result<bool, EngineError> {
+    if free_slots == 0 {
+        return Ok(false);
+    }
+    for queue in queues {
+        if attempt::any_queued(tx, queue).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The job's row, if it may act.
+pub(crate) async fn live(tx: &Tx, job_id: JobId) -> Result<Option<Job>, EngineError> {
+    let found = job::get(tx, job_id).await?;
+    Ok(found.filter(|job| matches!(job.state, JobState::Running | JobState::Draining)))
+}
+
+/// The facts of attempts, for their rendering. One that cannot be put together is an error of its
+/// own, and does not hold up the others.
+pub async fn load(
+    cx: &Cx,
+    tokens: &[Token],
+) -> Result<Vec<(Attempt, Result<Facts, String>)>, EngineError> {
+    if tokens.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tx = cx.store.read("load_claims").await?;
+    let attempts = attempt::get(&tx, tokens).await?;
+    let keys: Vec<TiKey> = attempts.iter().map(|attempt| attempt.ti).collect();
+    let tis: BTreeMap<TiKey, _> =
+        task_instance::get(&tx, &keys).await?.into_iter().map(|ti| (ti.key, ti)).collect();
+    let mut pks: Vec<i64> = keys.iter().map(|key| key.run_pk).collect();
+    pks.sort_unstable();
+    pks.dedup();
+    let runs: BTreeMap<i64, _> =
+        run::by_pks(&tx, &pks).await?.into_iter().map(|run| (run.run_pk, run)).collect();
+    let mut out = Vec::new();
+    for attempt in attempts {
+        let (Some(ti), Some(run)) = (tis.get(&attempt.ti), runs.get(&attempt.ti.run_pk)) else {
+            continue;
+        };
+        let facts = match cx.catalog.version(&tx, run.version_pk).await {
+            Ok(version) => {
+                let outputs =
+                    outputs_for(&tx, &version, run.run_pk, ti.key.task_index).await?;
+                let own = AttemptFacts {
+                    attempt_id: attempt.attempt_id.to_string(),
+                    token: attempt.token,
+                    number: attempt.attempt_number,
+                    prev_outcome: attempt.prev_outcome.clone(),
+                };
+                let (run, ti) = (run.clone(), ti.clone());
+                Ok(Facts { version, run, ti, outputs, attempt: Some(own) })
+            }
+            Err(EngineError::BadVersion { why, .. }) => Err(why),
+            Err(other) => return Err(other),
+        };
+        out.push((attempt, facts));
+    }
+    Ok(out)
+}
+
+/// Claims that were never started go back: they end `released`, and new attempts take their place.
+pub async fn release(
+    cx: &Cx,
+    job_id: JobId,
+    tokens: &[Token],
+) -> Result<Vec<super::Answer>, EngineError> {
+    let found = {
+        let tx = cx.store.read("load_releases").await?;
+        attempt::get(&tx, tokens).await?
+    };
+    let claimed = |token: &Token| {
+        found.iter().any(|a| a.token == *token && a.state == AttemptState::Claimed)
+    };
+    let reports = tokens.iter().filter(|token| claimed(token)).map(|token| super::report::EndReport {
+        token: *token,
+        ending: fencepost_core::verdict::Ending::NeverRan,
+        asked: None,
+        outputs: Vec::new(),
+        level: None,
+        message: Some("handed back by its worker".into()),
+        exit_code: None,
+        signal: None,
+        evidence: None,
+        digest: format!("release:{token}"),
+    });
+    super::report::report(cx, job_id, reports.collect()).await
+}

@@ -1,0 +1,173 @@
+//! DAG files become versions. Equal content makes no second version; a file that vanished makes
+//! its DAG inactive, while its runs go on.
+
+use crate::error::EngineError;
+use crate::log;
+use crate::scheduler::first_look;
+use crate::Cx;
+use fencepost_core::dag::Dag;
+use fencepost_core::schedule::{Calendar, Schedule};
+use fencepost_store::Tx;
+use fencepost_store::query::dag::{self, DagRow, NewVersion};
+use fencepost_store::query::event::{self, Event};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What a file was read as.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DagFile {
+    /// Its path below the DAG folder.
+    pub fileloc: String,
+    pub content: Result<ReadDag, Value>,
+}
+
+/// A DAG as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadDag {
+    pub dag: Dag,
+    pub content_hash: String,
+    pub ir: Value,
+    pub source: String,
+}
+
+/// What became of the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loaded {
+    pub new_versions: Vec<String>,
+    pub deactivated: Vec<String>,
+    pub broken: Vec<String>,
+}
+
+/// Takes files that are new or changed, and forgets those of which nothing is left in `present`.
+pub async fn load(
+    cx: &Cx,
+    changed: &[DagFile],
+    present: &BTreeSet<String>,
+) -> Result<Loaded, EngineError> {
+    let tx = cx.store.begin("load_dag_files").await?;
+    let mut loaded = Loaded::default();
+    for file in changed {
+        match &file.content {
+            Ok(read) => take(&tx, present, file, read, &mut loaded).await?,
+            Err(errors) => {
+                dag::set_import_error(&tx, &file.fileloc, Some(errors)).await?;
+                loaded.broken.push(file.fileloc.clone());
+            }
+        }
+    }
+    for known in dag::files(&tx).await? {
+        if !present.contains(&known) {
+            dag::set_import_error(&tx, &known, None).await?;
+            loaded.deactivated.extend(dag::deactivate(&tx, &known, "").await?);
+        }
+    }
+    let lines = loaded.deactivated.iter().map(|dag_id| line("dag_deactivated", dag_id, ""));
+    event::append(&tx, lines.collect()).await?;
+    tx.commit().await?;
+    if !loaded.new_versions.is_empty() {
+        cx.wakes.engine();
+    }
+    Ok(loaded)
+}
+
+async fn take(
+    tx: &Tx,
+    present: &BTreeSet<String>,
+    file: &DagFile,
+    read: &ReadDag,
+    loaded: &mut Loaded,
+) -> Result<(), EngineError> {
+    let dag_id = read.dag.dag_id.as_str();
+    let existing = dag::get(tx, dag_id).await?;
+    if let Some(other) = &existing
+        && other.is_active
+        && other.fileloc != file.fileloc
+        && present.contains(&other.fileloc)
+    {
+        let errors = serde_json::json!([{
+            "path": file.fileloc, "line": 1, "column": 1, "severity": "error",
+            "code": "duplicate-dag",
+            "message": format!("`{dag_id}` is defined in {} already", other.fileloc),
+            "hint": "give one of them another dag_id",
+        }]);
+        dag::set_import_error(tx, &file.fileloc, Some(&errors)).await?;
+        loaded.broken.push(file.fileloc.clone());
+        return Ok(());
+    }
+    dag::set_import_error(tx, &file.fileloc, None).await?;
+    dag::deactivate(tx, &file.fileloc, dag_id).await?;
+    let newest = dag::versions(tx, dag_id, 1).await?.into_iter().next();
+    let same = newest.as_ref().is_some_and(|v| v.content_hash == read.content_hash);
+    let unchanged = existing.as_ref().is_some_and(|row| row.is_active);
+    if same && unchanged && existing.as_ref().is_some_and(|row| row.fileloc == file.fileloc) {
+        return Ok(());
+    }
+    let (version, version_pk) = match newest {
+        Some(newest) if same => (newest.version, newest.version_pk),
+        newest => {
+            let version = newest.map_or(1, |newest| newest.version + 1);
+            let (hash, ir) = (&read.content_hash, &read.ir);
+            let source = &read.source;
+            let new = NewVersion { dag_id, version, content_hash: hash, ir, source };
+            loaded.new_versions.push(dag_id.to_owned());
+            (version, dag::insert_version(tx, new).await?)
+        }
+    };
+    let row = row(tx, file, &read.dag, existing, (version, version_pk));
+    dag::upsert(tx, &row).await?;
+    let what = line("dag_version", dag_id, &format!("version {version} from {}", file.fileloc));
+    event::append(tx, vec![what]).await?;
+    Ok(())
+}
+
+fn row(
+    tx: &Tx,
+    file: &DagFile,
+    dag: &Dag,
+    existing: Option<DagRow>,
+    version: (i64, i64),
+) -> DagRow {
+    let now = tx.now();
+    let cursor = existing.as_ref().and_then(|row| row.slot_cursor);
+    let (slot_cursor, next_slot_at) = Calendar::new(&dag.timing)
+        .map_or((cursor, None), |c| first_look(&c, dag.timing.catchup, cursor, now));
+    DagRow {
+        dag_id: dag.dag_id.as_str().into(),
+        version: version.0,
+        version_pk: version.1,
+        is_paused: existing.as_ref().map_or(dag.is_paused_upon_creation, |row| row.is_paused),
+        is_active: true,
+        fileloc: file.fileloc.clone(),
+        owner: dag.owner.clone(),
+        tags: Value::from(dag.tags.clone()),
+        description: dag.description.clone(),
+        schedule: schedule_text(&dag.timing.schedule),
+        max_active_runs: dag.limits.max_active_runs.into(),
+        max_active_tasks: dag.limits.max_active_tasks.into(),
+        slot_cursor,
+        next_slot_at,
+        created_at: existing.as_ref().map_or(now, |row| row.created_at),
+        updated_at: now,
+        paused_by: existing.and_then(|row| row.paused_by),
+    }
+}
+
+/// The schedule as people read it.
+fn schedule_text(schedule: &Schedule) -> String {
+    match schedule {
+        Schedule::Manual => String::new(),
+        Schedule::Cron(list) => list.join(", "),
+        Schedule::Every(span) => format!("every {span}"),
+        Schedule::At(at) => format!("at {at}"),
+    }
+}
+
+fn line(kind: &'static str, dag_id: &str, reason: &str) -> Event {
+    Event {
+        kind,
+        dag_id: Some(dag_id.into()),
+        actor: log::SCHEDULER.into(),
+        reason: (!reason.is_empty()).then(|| reason.into()),
+        ..Event::default()
+    }
+}

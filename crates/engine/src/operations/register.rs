@@ -1,0 +1,133 @@
+//! A process introduces itself; its predecessors in the same home end in its favour.
+
+use crate::error::EngineError;
+use crate::facts::Facts;
+use crate::log;
+use crate::Cx;
+use fencepost_core::id::{JobId, Token};
+use fencepost_core::state::{AttemptState, JobKind, JobState};
+use fencepost_core::time::Span;
+use fencepost_store::Tx;
+use fencepost_store::query::attempt::{self, Attempt, Claimer};
+use fencepost_store::query::event::{self, Event};
+use fencepost_store::query::job::{self, Job};
+
+/// Who it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub job_id: JobId,
+    pub kind: JobKind,
+    pub name: String,
+    pub host: String,
+    pub pid: u32,
+    pub pid_start: i64,
+    pub boot_id: String,
+    pub machine_id: String,
+    pub home_id: String,
+    pub version: String,
+    pub queues: Vec<String>,
+    pub slots: u32,
+    pub lease_ttl: Option<Span>,
+}
+
+/// A claim of a predecessor.
+#[derive(Debug)]
+pub struct HandedOver {
+    pub attempt: Attempt,
+    pub facts: Result<Facts, String>,
+}
+
+const PAGE: u32 = 500;
+
+/// Registers a job. In the same transaction its predecessors end with it as their successor and
+/// their claims become its own; it answers for each of them (`take_over`, `report`).
+pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, EngineError> {
+    let tx = cx.store.begin("register").await?;
+    job::insert(&tx, &row(who, &tx)).await?;
+    let predecessors = job::predecessors(&tx, who.kind, &who.home_id, who.job_id).await?;
+    let mut tokens: Vec<Token> = Vec::new();
+    let by = Claimer { job_id: who.job_id, worker: &who.name, host: &who.host };
+    for predecessor in &predecessors {
+        let mut after = 0;
+        loop {
+            let page = attempt::open_of(&tx, *predecessor, after, PAGE).await?;
+            for open in &page {
+                attempt::hand_over(&tx, open.token, by).await?;
+                after = open.token.as_i64();
+                tokens.push(open.token);
+            }
+            if page.len() < PAGE as usize {
+                break;
+            }
+        }
+    }
+    job::succeed(&tx, &predecessors, who.job_id).await?;
+    event::append(&tx, vec![line(who, &predecessors, tokens.len())]).await?;
+    tx.commit().await?;
+    let loaded = super::claim::load(cx, &tokens).await?;
+    Ok(loaded.into_iter().map(|(attempt, facts)| HandedOver { attempt, facts }).collect())
+}
+
+fn row(who: &Identity, tx: &Tx) -> Job {
+    Job {
+        job_id: who.job_id,
+        kind: who.kind,
+        state: JobState::Running,
+        name: who.name.clone(),
+        host: who.host.clone(),
+        pid: who.pid,
+        pid_start: who.pid_start,
+        boot_id: who.boot_id.clone(),
+        machine_id: who.machine_id.clone(),
+        home_id: who.home_id.clone(),
+        version: who.version.clone(),
+        queues: who.queues.join(","),
+        slots: who.slots,
+        lease_ttl: who.lease_ttl,
+        renew_seq: 0,
+        renewed_at: tx.now(),
+        started_at: tx.now(),
+        ended_at: None,
+        succeeded_by: None,
+    }
+}
+
+fn line(who: &Identity, predecessors: &[JobId], claims: usize) -> Event {
+    let list: Vec<String> = predecessors.iter().map(ToString::to_string).collect();
+    Event {
+        kind: "job_registered",
+        actor: format!("{}:{}", who.kind, who.name),
+        reason: Some(format!("{claims} claims handed over")),
+        evidence: Some(serde_json::json!({
+            "job": who.job_id.to_string(), "succeeds": list, "boot_id": who.boot_id,
+            "host": who.host, "pid": who.pid,
+        })),
+        ..Event::default()
+    }
+}
+
+/// A job ends in order; `detached` if it leaves running attempts to their shims and successor.
+pub async fn leave(cx: &Cx, job_id: JobId) -> Result<(), EngineError> {
+    let tx = cx.store.begin("leave").await?;
+    let open = attempt::open_of(&tx, job_id, 0, 1).await?;
+    let running = open.iter().any(|attempt| attempt.state != AttemptState::Ended);
+    job::stop(&tx, job_id, running).await?;
+    let left = Event {
+        kind: "job_stopped",
+        actor: log::SCHEDULER.into(),
+        reason: Some(if running { "detached".into() } else { "idle".into() }),
+        evidence: Some(serde_json::json!({ "job": job_id.to_string() })),
+        ..Event::default()
+    };
+    event::append(&tx, vec![left]).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Renews a job's lease.
+pub async fn renew(cx: &Cx, job_id: JobId, seq: i64) -> Result<(), EngineError> {
+    let tx = cx.store.begin("renew").await?;
+    job::renew(&tx, &[(job_id, seq)]).await?;
+    tx.commit().await?;
+    Ok(())
+}

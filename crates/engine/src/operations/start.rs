@@ -1,0 +1,112 @@
+//! claimed -> running: a worker execs only after this was accepted.
+
+use super::{Answer, Refused};
+use crate::error::EngineError;
+use crate::log;
+use crate::Cx;
+use fencepost_core::id::{JobId, Token};
+use fencepost_core::lifecycle::{AttemptEvent, TiEvent, TiRecord, attempt_next, step};
+use fencepost_core::state::{AttemptState, Outcome};
+use fencepost_store::query::attempt::{self, Attempt, Started};
+use fencepost_store::query::event;
+use fencepost_store::query::task_instance::{self, Ti, TiChange, TiKey};
+use std::collections::BTreeMap;
+
+/// A start that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartRequest {
+    pub token: Token,
+    /// Made by the worker for this start; the same again gets the same answer.
+    pub start_id: String,
+    pub boot_id: String,
+}
+
+/// Starts claimed attempts of a job; an answer for each, in their order.
+pub async fn start(
+    cx: &Cx,
+    job_id: JobId,
+    requests: &[StartRequest],
+) -> Result<Vec<Answer>, EngineError> {
+    let tx = cx.store.begin("start").await?;
+    if super::claim::live(&tx, job_id).await?.is_none() {
+        let fenced = Answer::Refused(Refused::Fenced, "the worker's lease is over".into());
+        return Ok(vec![fenced; requests.len()]);
+    }
+    let tokens: Vec<Token> = requests.iter().map(|request| request.token).collect();
+    let attempts: BTreeMap<Token, Attempt> =
+        attempt::get(&tx, &tokens).await?.into_iter().map(|a| (a.token, a)).collect();
+    let keys: Vec<TiKey> = attempts.values().map(|attempt| attempt.ti).collect();
+    let tis: BTreeMap<TiKey, Ti> =
+        task_instance::get(&tx, &keys).await?.into_iter().map(|ti| (ti.key, ti)).collect();
+    let mut starts = Vec::new();
+    let mut changes = Vec::new();
+    let mut answers = Vec::new();
+    for request in requests {
+        let attempt = attempts.get(&request.token);
+        let ti = attempt.and_then(|attempt| tis.get(&attempt.ti));
+        let (Some(attempt), Some(ti)) = (attempt, ti) else {
+            answers.push(Answer::Refused(Refused::NotRunning, "no such attempt".into()));
+            continue;
+        };
+        let answer = decide(attempt, ti, job_id, request);
+        if answer == Answer::Accepted && attempt.start_id.is_none() {
+            let (start_id, boot_id) = (request.start_id.clone(), request.boot_id.clone());
+            starts.push(Started { token: attempt.token, job_id, start_id, boot_id });
+            changes.extend(running(ti, attempt, tx.now()));
+        }
+        answers.push(answer);
+    }
+    attempt::start(&tx, &starts).await?;
+    task_instance::change(&tx, &changes).await?;
+    let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, "worker")).collect();
+    event::append(&tx, lines).await?;
+    tx.commit().await?;
+    Ok(answers)
+}
+
+fn decide(attempt: &Attempt, ti: &Ti, job_id: JobId, request: &StartRequest) -> Answer {
+    if attempt.state == AttemptState::Ended {
+        let why = match attempt.outcome {
+            Some(Outcome::Cancelled | Outcome::Cleared) => Refused::Cancelled,
+            _ => Refused::Superseded,
+        };
+        return Answer::Refused(why, "the attempt has ended".into());
+    }
+    if ti.token != Some(attempt.token) {
+        return Answer::Refused(Refused::Superseded, "a newer attempt exists".into());
+    }
+    if attempt.job_id != Some(job_id) {
+        return Answer::Refused(Refused::RunningElsewhere, "another worker has it".into());
+    }
+    if attempt.state == AttemptState::Running {
+        // Without a start id the start was taken back: proved not to have happened.
+        let same = attempt.start_id.as_ref().is_none_or(|id| *id == request.start_id);
+        return if same {
+            Answer::Accepted
+        } else {
+            Answer::Refused(Refused::RunningElsewhere, "it was started already".into())
+        };
+    }
+    match attempt_next(attempt.state, AttemptEvent::Start) {
+        Ok(_) => Answer::Accepted,
+        Err(_) => Answer::Refused(Refused::NotRunning, format!("it is {}", attempt.state)),
+    }
+}
+
+fn running(
+    ti: &Ti,
+    attempt: &Attempt,
+    now: fencepost_core::time::Timestamp,
+) -> Option<TiChange> {
+    if attempt.state != AttemptState::Claimed {
+        return None;
+    }
+    let record = TiRecord { state: ti.state, token: ti.token };
+    let to = step(&record, TiEvent::Start, Some(attempt.token)).ok()?;
+    let mut change = TiChange::of(ti);
+    change.to.state = to;
+    change.to.started_at = Some(now);
+    change.to.ended_at = None;
+    change.to.reason = None;
+    Some(change)
+}

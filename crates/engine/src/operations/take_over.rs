@@ -1,0 +1,57 @@
+//! What a successor says of an attempt that was handed over to it.
+
+use super::{Answer, Refused};
+use crate::error::EngineError;
+use crate::log;
+use crate::Cx;
+use fencepost_core::id::{JobId, Token};
+use fencepost_core::state::AttemptState;
+use fencepost_store::query::attempt;
+use fencepost_store::query::event;
+use fencepost_store::query::task_instance;
+
+/// What it found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// The shim lives and is its own now.
+    Running { level: String },
+    /// Proved under the lock not to have run: it may start it, under the same token.
+    NeverRan,
+}
+
+/// Records the answer. `NeverRan` takes an accepted start back, so that a new start id is accepted
+/// for the same token; no new attempt is made.
+pub async fn take_over(
+    cx: &Cx,
+    job_id: JobId,
+    token: Token,
+    found: &Found,
+) -> Result<Answer, EngineError> {
+    let tx = cx.store.begin("take_over").await?;
+    let Some(own) = attempt::get(&tx, &[token]).await?.into_iter().next() else {
+        return Ok(Answer::Refused(Refused::NotRunning, "no such attempt".into()));
+    };
+    if own.job_id != Some(job_id) || own.state == AttemptState::Ended {
+        return Ok(Answer::Refused(Refused::Superseded, format!("it is {}", own.state)));
+    }
+    let ti = task_instance::get(&tx, &[own.ti]).await?.into_iter().next();
+    let Some(ti) = ti.filter(|ti| ti.token == Some(token)) else {
+        return Ok(Answer::Refused(Refused::Superseded, "a newer attempt exists".into()));
+    };
+    let mut line = log::ti_state(&ti, ti.state, "worker");
+    line.to = None;
+    match found {
+        Found::Running { level } => {
+            line.kind = "reattached";
+            attempt::set_level(&tx, token, level).await?;
+        }
+        Found::NeverRan if own.state == AttemptState::Running => {
+            line.kind = "start_taken_back";
+            attempt::unstart(&tx, token, job_id).await?;
+        }
+        Found::NeverRan => line.kind = "claim_kept",
+    }
+    event::append(&tx, vec![line]).await?;
+    tx.commit().await?;
+    Ok(Answer::Accepted)
+}

@@ -1,0 +1,168 @@
+//! Slots that are due become queued runs, each exactly once.
+//!
+//! The place of a schedule is a column that moves by compare-and-set in the transaction that makes
+//! its runs, and a run's id follows from its slot, so neither a crash nor a second scheduler makes
+//! a run twice or skips a slot (I17, I31).
+
+use crate::error::EngineError;
+use crate::log;
+use crate::{Cx, Report};
+use fencepost_core::dag::Dag;
+use fencepost_core::schedule::{Calendar, Catchup, Slot};
+use fencepost_core::state::RunType;
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_store::Tx;
+use fencepost_store::query::dag::{self, DagRow};
+use fencepost_store::query::run::{self, NewRun};
+use fencepost_store::query::event;
+use serde_json::{Map, Value};
+
+/// DAGs handled in one transaction.
+const DAGS: u32 = 50;
+/// Scheduled runs of a DAG that may wait beyond its `max_active_runs`: enough to start the next at
+/// once, few enough that a catch-up over years does not fill the store.
+const AHEAD: i64 = 32;
+
+pub(super) async fn create_runs(cx: &Cx) -> Result<Report, EngineError> {
+    let mut report = Report::default();
+    loop {
+        let tx = cx.store.begin("create_runs").await?;
+        let due = dag::due(&tx, DAGS).await?;
+        let mut moved = 0;
+        for row in &due {
+            match create_for(cx, &tx, row).await {
+                Ok(count) => moved += count,
+                // A DAG that cannot be read stops only itself: its slot is put off.
+                Err(EngineError::BadVersion { why, .. }) => {
+                    report.troubles.push(format!("{}: {why}", row.dag_id));
+                    let later = tx.now().plus(Span::from_secs(60));
+                    dag::advance(&tx, &row.dag_id, row.slot_cursor, row.slot_cursor, Some(later))
+                        .await?;
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        report.next_due = dag::next_due(&tx).await?.filter(|at| *at > tx.now());
+        tx.commit().await?;
+        report.moved += moved;
+        if moved == 0 || due.len() < DAGS as usize {
+            return Ok(report);
+        }
+    }
+}
+
+/// Makes the runs of one DAG's due slots, as many as may wait; how many.
+async fn create_for(cx: &Cx, tx: &Tx, row: &DagRow) -> Result<usize, EngineError> {
+    let version = cx.catalog.version(tx, row.version_pk).await?;
+    let Ok(calendar) = Calendar::new(&version.dag.timing) else {
+        dag::advance(tx, &row.dag_id, row.slot_cursor, row.slot_cursor, None).await?;
+        return Ok(0);
+    };
+    let waiting = run::count_waiting(tx, &row.dag_id).await?;
+    let room = usize::try_from(row.max_active_runs + AHEAD - waiting).unwrap_or(0);
+    if room == 0 {
+        // Its runs wait already; the slots are looked at again when some have started.
+        let later = tx.now().plus(Span::from_secs(5));
+        dag::advance(tx, &row.dag_id, row.slot_cursor, row.slot_cursor, Some(later)).await?;
+        return Ok(0);
+    }
+    let slots = due_slots(&calendar, version.dag.timing.catchup, row, tx.now(), room);
+    let cursor = slots.last().map(|slot| slot.due_at).or(row.slot_cursor);
+    let next = next_slot(&calendar, cursor, tx.now());
+    if !dag::advance(tx, &row.dag_id, row.slot_cursor, cursor, next).await? {
+        return Ok(0);
+    }
+    let runs: Vec<NewRun> = slots.iter().map(|slot| scheduled(row, &version.dag, slot)).collect();
+    let made = run::insert(tx, &runs).await?;
+    let mut events = Vec::new();
+    for (new, _) in runs.iter().zip(made).filter(|(_, made)| *made) {
+        if let Some(found) = run::get(tx, &new.dag_id, &new.run_id).await? {
+            events.push(log::run(&found, "run_created", "queued", log::SCHEDULER, "slot"));
+        }
+    }
+    let count = events.len();
+    event::append(tx, events).await?;
+    Ok(count.max(1))
+}
+
+/// The slots to be made into runs now, oldest first.
+fn due_slots(
+    calendar: &Calendar,
+    catchup: Catchup,
+    row: &DagRow,
+    now: Timestamp,
+    limit: usize,
+) -> Vec<Slot> {
+    match (catchup, row.slot_cursor) {
+        (Catchup::All, None) => calendar.due_since_start(now, limit),
+        (Catchup::All, Some(cursor)) => calendar.due(cursor, now, limit),
+        (Catchup::Newest, cursor) => {
+            let newest = calendar.newest_due(now);
+            newest.filter(|slot| cursor.is_none_or(|c| slot.due_at > c)).into_iter().collect()
+        }
+        (Catchup::Next, Some(cursor)) => calendar.due(cursor, now, limit),
+        (Catchup::Next, None) => Vec::new(),
+    }
+}
+
+/// When a schedule that was changed or unpaused is to be looked at first, and its place: at once if
+/// a slot is due by its catch-up rule.
+pub(crate) fn first_look(
+    calendar: &Calendar,
+    catchup: Catchup,
+    cursor: Option<Timestamp>,
+    now: Timestamp,
+) -> (Option<Timestamp>, Option<Timestamp>) {
+    match catchup {
+        Catchup::All => {
+            let first = match cursor {
+                Some(cursor) => calendar.next_after(cursor),
+                None => calendar.due_since_start(Timestamp::from_micros(i64::MAX), 1).pop(),
+            };
+            let first = first.map(|slot| slot.due_at);
+            (cursor, first.or_else(|| next_slot(calendar, cursor, now)))
+        }
+        Catchup::Newest => {
+            let due = calendar.newest_due(now).filter(|s| cursor.is_none_or(|c| s.due_at > c));
+            (cursor, due.map(|_| now).or_else(|| next_slot(calendar, Some(now), now)))
+        }
+        Catchup::Next => (Some(now), next_slot(calendar, Some(now), now)),
+    }
+}
+
+/// When the next slot after the schedule's place is due. Without a place: from the start on, or
+/// from now.
+fn next_slot(
+    calendar: &Calendar,
+    cursor: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    calendar.next_after(cursor.unwrap_or(now)).map(|slot| slot.due_at)
+}
+
+fn scheduled(row: &DagRow, dag: &Dag, slot: &Slot) -> NewRun {
+    NewRun {
+        dag_id: row.dag_id.clone(),
+        run_id: scheduled_run_id(slot),
+        version_pk: row.version_pk,
+        run_type: RunType::Scheduled,
+        logical_date: Some(slot.logical_date),
+        interval: Some((slot.interval_start, slot.interval_end)),
+        run_after: slot.due_at,
+        conf: Value::Object(Map::new()),
+        params: default_params(dag),
+        note: None,
+        triggered_by: log::SCHEDULER.into(),
+    }
+}
+
+/// The id of a slot's run: `scheduled__<logical date>`, so that a slot has one run for ever.
+fn scheduled_run_id(slot: &Slot) -> String {
+    let at = slot.logical_date.to_jiff();
+    format!("scheduled__{at}")
+}
+
+/// The defaults of a DAG's params.
+pub(crate) fn default_params(dag: &Dag) -> Value {
+    Value::Object(dag.params.iter().map(|p| (p.name.clone(), p.default.clone())).collect())
+}

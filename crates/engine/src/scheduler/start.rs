@@ -1,0 +1,134 @@
+//! Queued runs start while `max_active_runs` has room: their task instances are made, and those
+//! without upstreams get going.
+
+use super::forward::MARK_NOW;
+use crate::catalog::Version;
+use crate::error::EngineError;
+use crate::log;
+use crate::{Cx, Report};
+use fencepost_core::lifecycle::{RunEvent, run_next};
+use fencepost_core::plan::runs::Instances;
+use fencepost_core::state::TiState;
+use fencepost_store::Tx;
+use fencepost_store::query::run::{self, Run};
+use fencepost_store::query::task_instance::{self, Ti, TiKey};
+use fencepost_store::query::event;
+
+/// DAGs looked at in one transaction.
+const DAGS: u32 = 50;
+/// Runs started in one transaction: a large one holds up nobody for long.
+const RUNS: u32 = 16;
+
+pub(super) async fn start_runs(cx: &Cx) -> Result<Report, EngineError> {
+    let mut report = Report::default();
+    let mut after = String::new();
+    loop {
+        let tx = cx.store.begin("start_runs").await?;
+        let startable = run::startable(&tx, &after, DAGS).await?;
+        let mut moved = 0;
+        for dag in &startable {
+            let room = u32::try_from(dag.max_active_runs - dag.active).unwrap_or(0).min(RUNS);
+            for queued in run::queued(&tx, &dag.dag_id, room).await? {
+                match start(cx, &tx, &queued).await {
+                    Ok(()) => moved += 1,
+                    Err(EngineError::BadVersion { why, .. }) => {
+                        report.troubles.push(format!("{}: {why}", queued.run_id));
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+        }
+        tx.commit().await?;
+        report.moved += moved;
+        match startable.last() {
+            // A DAG may have room for more than one transaction starts.
+            Some(_) if moved > 0 => after.clear(),
+            Some(last) if startable.len() == DAGS as usize => after.clone_from(&last.dag_id),
+            Some(_) | None => return Ok(report),
+        }
+    }
+}
+
+async fn start(cx: &Cx, tx: &Tx, queued: &Run) -> Result<(), EngineError> {
+    let Ok(to) = run_next(queued.state, RunEvent::Start) else { return Ok(()) };
+    let version = cx.catalog.version(tx, queued.version_pk).await?;
+    let unfinished = if queued.made {
+        task_instance::states(tx, queued.run_pk)
+            .await?
+            .iter()
+            .map(|s| if s.state.is_finished() { s.uncounted } else { s.count })
+            .map(i64::from)
+            .sum()
+    } else {
+        let tis = make(&version, queued, tx.now());
+        task_instance::insert(tx, &tis).await?;
+        i64::try_from(tis.len()).unwrap_or(i64::MAX)
+    };
+    let timeout = version.dag.dagrun_timeout;
+    if !run::start(tx, queued.run_pk, unfinished, timeout).await? {
+        return Ok(());
+    }
+    let started = log::run(queued, "run_state", to.as_str(), log::SCHEDULER, "");
+    event::append(tx, vec![started]).await?;
+    if unfinished == 0 {
+        return super::forward::roll_up(cx, tx, queued.run_pk).await;
+    }
+    // Its roots are marked; the forward step of the same pass decides them.
+    Ok(())
+}
+
+/// The instances of a fresh run.
+fn make(version: &Version, run: &Run, now: fencepost_core::time::Timestamp) -> Vec<Ti> {
+    let of_task = |made: &Instances| {
+        let made = *made;
+        (0..made.count).map(move |n| (made, made.first + i32::try_from(n).unwrap_or(i32::MAX)))
+    };
+    version
+        .instances
+        .iter()
+        .flat_map(of_task)
+        .filter_map(|(made, map_index)| instance(version, run, &made, map_index, now))
+        .collect()
+}
+
+fn instance(
+    version: &Version,
+    run: &Run,
+    made: &Instances,
+    map_index: i32,
+    now: fencepost_core::time::Timestamp,
+) -> Option<Ti> {
+    let task = version.dag.tasks.get(made.task.at())?;
+    let is_head = map_index == made.first;
+    let root = made.upstream.total == 0 && is_head && !made.empty;
+    Some(Ti {
+        key: TiKey { run_pk: run.run_pk, task_index: made.task.0, map_index },
+        task_id: task.task_id.as_str().into(),
+        dag_id: run.dag_id.clone(),
+        // An empty expansion has nothing to run: it is skipped as in Airflow.
+        state: if made.empty { TiState::Skipped } else { TiState::None },
+        token: None,
+        try_number: 1,
+        max_tries: task.retry.retries.saturating_add(1),
+        attempts: 0,
+        infra_losses: 0,
+        single_deaths: 0,
+        requeues: 0,
+        clears: 0,
+        generation: 0,
+        pool: task.limits.pool.as_str().into(),
+        pool_slots: task.limits.pool_slots.into(),
+        priority: version.priorities.get(made.task.at()).copied().unwrap_or(1),
+        upstream: made.upstream,
+        forward_due: made.empty,
+        recheck: if root { MARK_NOW } else { 0 },
+        retry_at: None,
+        next_why: "first".into(),
+        prev_outcome: "first".into(),
+        reason: made.empty.then(|| "empty_expand".into()),
+        scheduled_at: None,
+        queued_at: None,
+        started_at: None,
+        ended_at: made.empty.then_some(now),
+    })
+}
