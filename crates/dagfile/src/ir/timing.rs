@@ -1,0 +1,37 @@
+//! The keys of the schedule.
+
+use fencepost_core::schedule::{Catchup, Schedule, Timetable, Timing};
+use fencepost_core::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+pub(super) fn write(timing: &Timing, out: &mut Map<String, Value>) {
+    let schedule = match &timing.schedule {
+        Schedule::Manual => Value::Null,
+        Schedule::Cron(crons) => json!(crons),
+        Schedule::Every(span) => json!({ "every": span.to_string() }),
+        Schedule::At(at) => json!({ "at": exact(*at) }),
+    };
+    let timetable = match timing.timetable {
+        Timetable::Trigger => "trigger",
+        Timetable::DataInterval => "data_interval",
+    };
+    let catchup = match timing.catchup {
+        Catchup::All => json!(true),
+        Catchup::Newest => json!(false),
+        Catchup::Next => json!("next"),
+    };
+    out.insert("schedule".into(), schedule);
+    out.insert("timezone".into(), json!(timing.timezone));
+    out.insert("timetable".into(), json!(timetable));
+    for (name, date) in [("start_date", timing.start_date), ("end_date", timing.end_date)] {
+        if let Some(date) = date {
+            out.insert(name.into(), json!(exact(date)));
+        }
+    }
+    out.insert("catchup".into(), catchup);
+}
+
+/// To the microsecond, which an instant's usual text is not.
+fn exact(at: Timestamp) -> String {
+    at.to_jiff().to_string()
+}

@@ -1,0 +1,129 @@
+//! The keys of a task; most may also stand in `default_args`.
+
+use super::Shape::{
+    Choice, Codes, Duration, Env, Expand, Flag, Later, Name, Outputs, Program, RetryPolicy,
+    TaskNames, Text, True, Whole, Words,
+};
+use super::{Key, Level, MANY, Shape};
+use fencepost_core::trigger_rule::TriggerRule;
+
+const fn task(name: &'static str, shape: Shape, doc: &'static str) -> Key {
+    Key::new(name, Level::Task, shape, doc)
+}
+
+const fn both(name: &'static str, shape: Shape, doc: &'static str) -> Key {
+    Key::new(name, Level::TaskOrDefault, shape, doc)
+}
+
+const COUNT: Shape = Whole { least: 1, greatest: MANY };
+const BUDGET: Shape = Whole { least: 0, greatest: MANY };
+const WEIGHT_MAX: i64 = 1_000_000_000;
+
+const TRIGGER_RULES: [&str; TriggerRule::ALL.len()] = {
+    let mut names = [""; TriggerRule::ALL.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = TriggerRule::ALL[i].1;
+        i += 1;
+    }
+    names
+};
+
+pub(super) static KEYS: &[Key] = &[
+    task("run", Text, "A shell script (bash -euo pipefail).").template(),
+    task("command", Words, "A program and its arguments, without a shell.").template(),
+    task("python", Later, "`module:function`."),
+    task("http", Later, "An HTTP request."),
+    task("sql", Later, "SQL in one fenced transaction."),
+    task("container", Later, "A container."),
+    task("wait", Later, "A deferred wait; it costs no worker slot."),
+    task("trigger_dag", Later, "A run of another DAG."),
+    task("noop", True, "Nothing: the task succeeds when its turn comes."),
+    task("depends_on", TaskNames, "The tasks that come before it.").or("[]"),
+    both(
+        "trigger_rule",
+        Choice { values: &TRIGGER_RULES, later: &[] },
+        "When it may start, given how its upstream tasks ended.",
+    )
+    .or("\"all_success\""),
+    task("when", Text, "A Jinja expression; false: the task is skipped.").template(),
+    task("expand", Expand, "One instance per element of these lists (their cross product)."),
+    task("map_index_template", Text, "What a mapped instance is called.").template(),
+    both("setup", Later, "It prepares for the tasks after it."),
+    both("teardown", Later, "It cleans up and does not decide the run's state."),
+    both("depends_on_past", Flag, "Its instance of the run before must have succeeded.")
+        .or("false"),
+    both("wait_for_downstream", Later, "Wait for the tasks after it in the run before."),
+    both("queue", Name, "Which workers may take it.").or("\"default\""),
+    both("executor", Later, "Which executor runs it."),
+    both("pool", Name, "The pool whose slots it takes.").or("\"default_pool\""),
+    both("pool_slots", COUNT, "How many slots of its pool it takes.").or("1"),
+    both("priority_weight", Whole { least: -WEIGHT_MAX, greatest: WEIGHT_MAX }, "Larger goes first.")
+        .or("1"),
+    both(
+        "weight_rule",
+        Choice { values: &["downstream", "upstream", "absolute"], later: &[] },
+        "Which weights are added to its own: those of all tasks after it, before it, or none.",
+    )
+    .or("\"downstream\""),
+    both("max_active_tis_per_dag", COUNT, "Most instances of it at once, over all runs."),
+    both("max_active_tis_per_dagrun", COUNT, "Most instances of it at once in one run."),
+    both("resources", Later, "CPU and memory of one attempt."),
+    both("retries", BUDGET, "Tries after a failure of the task itself.").or("0"),
+    both("retry_delay", Duration, "Wait before a retry.").or("\"5m\""),
+    both("retry_exponential_backoff", Flag, "Double the wait each time, with jitter.").or("false"),
+    both("max_retry_delay", Duration, "Longest wait before a retry."),
+    both(
+        "retry_policy",
+        RetryPolicy,
+        "What exit codes mean; the first match wins, before `retries`.",
+    )
+    .or("[]"),
+    both("infra_retries", BUDGET, "Replacements of attempts that started and were lost.").or("5"),
+    both(
+        "on_lost",
+        Choice { values: &["retry", "fail"], later: &["hold"] },
+        "What happens when an attempt that had started is lost.",
+    )
+    .or("\"retry\""),
+    both(
+        "replace",
+        Choice { values: &["after_lease_expiry"], later: &["after_confirmed_dead"] },
+        "When a lost attempt may be replaced.",
+    )
+    .or("\"after_lease_expiry\""),
+    both(
+        "on_disconnect",
+        Choice { values: &["stop"], later: &["keep"] },
+        "What a cut-off worker does with the task.",
+    )
+    .or("\"stop\""),
+    both(
+        "containment",
+        Choice { values: &["auto", "pidns", "cgroup", "group"], later: &[] },
+        "How the task's processes are held together.",
+    )
+    .or("\"auto\""),
+    both("stall_timeout", Duration, "Longest time without output, CPU use or checkpoint."),
+    both("execution_timeout", Duration, "Longest attempt, from start to exit."),
+    both("queued_timeout", Duration, "Longest wait for a worker.").or("\"20m\""),
+    both("kill_grace", Duration, "From SIGTERM to SIGKILL; default: the worker's."),
+    both("graceful_exit_codes", Codes, "Exit codes that mean success after our own stop signal.")
+        .or("[]"),
+    both("skip_exit_codes", Codes, "Exit codes that end the task as skipped.").or("[99]"),
+    both("egress", Later, "What the task may call through the gateway."),
+    both("env", Env, "Environment variables; they go over those of the DAG.").or("{}").template(),
+    both("secrets", Later, "Environment variables from a secret backend."),
+    both("connections", Later, "Connections given to the task."),
+    task("outputs", Outputs, "Declared outputs and their types.").or("{}"),
+    task("inlets", Later, "Assets that it reads."),
+    task("outlets", Later, "Assets that it writes."),
+    both("working_dir", Text, "Where it starts; default: the attempt's own directory.").template(),
+    both("shell", Program, "The interpreter of `run`.").or("[\"bash\", \"-euo\", \"pipefail\"]"),
+    both("run_as_user", Text, "The user that it runs as."),
+    both("on_success_callback", Later, "What happens after it succeeded."),
+    both("on_failure_callback", Later, "What happens after it failed."),
+    both("on_retry_callback", Later, "What happens before a retry."),
+    both("on_lost_callback", Later, "What happens after an attempt of it was lost."),
+    both("on_skipped_callback", Later, "What happens after it was skipped."),
+];

@@ -1,0 +1,218 @@
+//! From the tree to a DAG: every key checked, every mistake reported, once.
+//!
+//! A field that is wrong takes its default, so that what follows from it is not reported too;
+//! whether there is a DAG in the end is decided by the number of errors alone.
+
+mod edges;
+mod env;
+mod expand;
+mod fields;
+mod params;
+mod retry;
+mod task;
+mod timing;
+
+pub(crate) use task::{Draft, Template, TemplateKind, output_types};
+
+use crate::diagnostic::{Findings, Place, quoted};
+use crate::keys::Level;
+use crate::yaml::{Entry, Node};
+use fencepost_core::dag::{Dag, DagLimits, Param, Task};
+use fencepost_core::id::{DagId, IdError};
+use fencepost_core::time::Span;
+use fields::Fields;
+
+/// A DAG as far as it could be read, with what the later checks need.
+pub(crate) struct Reading<'a> {
+    pub(crate) head: Head,
+    pub(crate) tasks: Vec<Draft<'a>>,
+    /// Templates that belong to no task: those of the DAG and of `default_args`.
+    pub(crate) templates: Vec<Template<'a>>,
+    root: &'a [Entry],
+}
+
+/// Everything of a DAG but its tasks.
+pub(crate) struct Head {
+    dag_id: Option<DagId>,
+    description: String,
+    doc_md: String,
+    owner: String,
+    tags: Vec<String>,
+    timing: fencepost_core::schedule::Timing,
+    is_paused_upon_creation: bool,
+    limits: DagLimits,
+    dagrun_timeout: Option<Span>,
+    fail_fast: bool,
+    pub(crate) params: Vec<Param>,
+    env: Vec<(String, String)>,
+    retention: Option<Span>,
+}
+
+/// Reads the tree of a file; `stem` is the file's name without folder and extension.
+pub(crate) fn read<'a>(root: &'a Node, stem: &str, findings: &mut Findings) -> Option<Reading<'a>> {
+    let Some(entries) = root.as_map() else {
+        let (message, hint) = if root.is_null() {
+            ("the file is empty".to_owned(), "the smallest DAG is `tasks: {hello: {run: echo}}`")
+        } else {
+            (format!("a DAG file is a mapping, not {}", root.description()), "begin with `tasks:`")
+        };
+        findings.error(Place::FILE, "no-dag", message, hint);
+        return None;
+    };
+    let fields = Fields::of(entries, Level::Dag, findings);
+    check_version(&fields, findings);
+    let head = head(&fields, stem, findings)?;
+    let defaults = match fields.map("default_args", findings) {
+        Some(entries) => Fields::of(entries, Level::TaskOrDefault, findings),
+        None => Fields::default(),
+    };
+    let mut templates = env::templates(&fields);
+    templates.extend(task::templates(&defaults));
+    let tasks = tasks(entries, &fields, &defaults, findings)?;
+    Some(Reading { head, tasks, templates, root: entries })
+}
+
+impl Reading<'_> {
+    /// Whether the file has a param of that name, sound or not.
+    pub(crate) fn declares_param(&self, name: &str) -> bool {
+        self.declares("params", name)
+    }
+
+    /// Whether the file has a task of that name, sound or not.
+    pub(crate) fn declares_task(&self, name: &str) -> bool {
+        self.declares("tasks", name)
+    }
+
+    fn declares(&self, key: &str, name: &str) -> bool {
+        let field = self.root.iter().find(|entry| entry.key == key);
+        let entries = field.and_then(|entry| entry.value.as_map()).unwrap_or_default();
+        entries.iter().any(|entry| entry.key == name)
+    }
+
+    /// The DAG, if nothing was wrong; `None` also if core finds something that was missed here.
+    pub(crate) fn into_dag(self, findings: &mut Findings) -> Option<Dag> {
+        if findings.error_count() > 0 {
+            return None;
+        }
+        let head = self.head;
+        let tasks: Vec<Task> = self.tasks.into_iter().map(|draft| draft.task).collect();
+        let dag = Dag::new(Dag {
+            dag_id: head.dag_id?,
+            description: head.description,
+            doc_md: head.doc_md,
+            owner: head.owner,
+            tags: head.tags,
+            timing: head.timing,
+            is_paused_upon_creation: head.is_paused_upon_creation,
+            limits: head.limits,
+            dagrun_timeout: head.dagrun_timeout,
+            fail_fast: head.fail_fast,
+            params: head.params,
+            env: head.env,
+            retention: head.retention,
+            tasks,
+        });
+        dag.map_err(|error| findings.error(Place::FILE, "no-dag", error.to_string(), "")).ok()
+    }
+}
+
+fn check_version(fields: &Fields<'_>, findings: &mut Findings) {
+    let Some(field) = fields.get("schema") else { return };
+    if field.entry.value.as_written() != Some("1") {
+        let message = format!("`schema` is {}", field.entry.value.description());
+        let hint = "this program reads version 1: write `schema: 1`";
+        findings.error(field.entry.value.place, "bad-value", message, hint);
+    }
+}
+
+fn head(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<Head> {
+    let timing = timing::read(fields, findings)?;
+    let params = params::read(fields, &timing.schedule, findings);
+    let text = |name, findings: &mut Findings| fields.text(name, findings).unwrap_or_default();
+    fields.choice("overlap", findings);
+    Some(Head {
+        dag_id: dag_id(fields, stem, findings),
+        description: text("description", findings),
+        doc_md: text("doc_md", findings),
+        owner: text("owner", findings),
+        tags: fields.texts("tags", findings).unwrap_or_default(),
+        timing,
+        is_paused_upon_creation: fields.flag("is_paused_upon_creation", findings).unwrap_or(false),
+        limits: DagLimits {
+            max_active_runs: fields.whole("max_active_runs", findings).unwrap_or(16),
+            max_active_tasks: fields.whole("max_active_tasks", findings).unwrap_or(16),
+        },
+        dagrun_timeout: fields.duration("dagrun_timeout", findings),
+        fail_fast: fields.flag("fail_fast", findings).unwrap_or(false),
+        params,
+        env: env::read(fields, findings),
+        retention: fields.duration("retention", findings),
+    })
+}
+
+fn dag_id(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<DagId> {
+    if !fields.has("dag_id") {
+        let from_file = DagId::new(stem);
+        return from_file
+            .map_err(|_| {
+                let message = format!("the file's name gives no DAG id: {}", quoted(stem));
+                findings.error(Place::FILE, "no-dag-id", message, "write a `dag_id`");
+            })
+            .ok();
+    }
+    name(fields, "dag_id", DagId::new, findings)
+}
+
+/// A field that is a name of some kind.
+fn name<T>(
+    fields: &Fields<'_>,
+    key: &str,
+    new: fn(String) -> Result<T, IdError>,
+    findings: &mut Findings,
+) -> Option<T> {
+    let text = fields.text(key, findings)?;
+    let place = fields.get(key)?.entry.value.place;
+    let wrong = |_| {
+        let message = format!("`{key}` cannot be {}", quoted(&text));
+        findings.error(place, "bad-name", message, NAME_RULE);
+    };
+    new(text.clone()).map_err(wrong).ok()
+}
+
+const NAME_RULE: &str = "1 to 200 of A-Z a-z 0-9 _ . -, not beginning with a dot or a dash";
+
+fn tasks<'a>(
+    entries: &'a [Entry],
+    fields: &Fields<'a>,
+    defaults: &Fields<'a>,
+    findings: &mut Findings,
+) -> Option<Vec<Draft<'a>>> {
+    task::check_defaults(defaults, findings);
+    let Some(field) = fields.written("tasks") else {
+        // A misspelt `tasks` has been reported as such.
+        if entries.iter().all(|entry| crate::keys::find(&entry.key, Level::Dag).is_some()) {
+            let hint = "write `tasks: {hello: {run: echo hello}}`";
+            findings.error(Place::FILE, "no-tasks", "there are no tasks", hint);
+        }
+        return None;
+    };
+    let value = &field.entry.value;
+    let Some(entries) = value.as_map().filter(|entries| !entries.is_empty()) else {
+        if value.is_null() || value.as_map().is_some() {
+            let hint = "a task is `name: {run: command}`";
+            findings.error(field.entry.key_place, "no-tasks", "`tasks` is empty", hint);
+        } else {
+            let hint = "write `name: {run: command}`, without a dash before the name";
+            fields::wrong_type(field, "a mapping of tasks by name", hint, findings);
+        }
+        return None;
+    };
+    let mut drafts: Vec<Draft<'a>> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if let Some(draft) = task::read(entry, defaults, findings) {
+            drafts.push(draft);
+        }
+    }
+    edges::resolve(entries, &mut drafts, findings);
+    Some(drafts)
+}

@@ -1,0 +1,168 @@
+//! The JSON schema of the DAG file, for completion and hover texts in editors.
+//!
+//! Made from the table of keys. `x-since: later` marks what is known and refused, `x-later` the
+//! values that are, `x-template: true` a text that is a Jinja template.
+
+use crate::keys::{self, ACTIONS, Key, Level, Shape};
+use crate::params::{KEYWORDS, TYPES};
+use crate::read::output_types;
+use fencepost_core::schedule::Cron;
+use serde_json::{Map, Value, json};
+
+const NAME: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$";
+const IDENTIFIER: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+/// The schema (draft 7, which editors know best).
+pub fn schema() -> Value {
+    let mut task = object(Level::Task);
+    let has = |action: &&str| json!({ "required": [action] });
+    task["oneOf"] = ACTIONS.iter().map(|action| has(&action)).collect();
+    let mut root = object(Level::Dag);
+    root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    root["title"] = json!("Fencepost DAG file");
+    root["required"] = json!(["tasks"]);
+    root["definitions"] = json!({
+        "task": task,
+        "default_args": object(Level::TaskOrDefault),
+        "duration": duration(),
+        "retry_rule": retry_rule(),
+        "param": param(),
+    });
+    root
+}
+
+fn object(level: Level) -> Value {
+    let properties: Map<String, Value> =
+        keys::at(level).map(|key| (key.name.to_owned(), property(key))).collect();
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+fn property(key: &Key) -> Value {
+    let mut out = Map::new();
+    out.insert("description".into(), json!(key.doc));
+    if let Value::Object(shape) = shape(key.shape) {
+        out.extend(shape);
+    }
+    if let Ok(default) = serde_json::from_str::<Value>(key.default) {
+        out.insert("default".into(), default);
+    }
+    if key.is_template {
+        out.insert("x-template".into(), json!(true));
+    }
+    Value::Object(out)
+}
+
+fn shape(shape: Shape) -> Value {
+    match shape {
+        Shape::Text => json!({ "type": "string" }),
+        Shape::Name => json!({ "type": "string", "pattern": NAME }),
+        Shape::Flag => json!({ "type": "boolean" }),
+        Shape::Whole { least, greatest } => {
+            json!({ "type": "integer", "minimum": least, "maximum": greatest })
+        }
+        Shape::Duration => json!({ "$ref": "#/definitions/duration" }),
+        Shape::Date => json!({ "type": ["string", "null"] }),
+        Shape::Choice { values, later } if later.is_empty() => json!({ "enum": values }),
+        Shape::Choice { values, later } => json!({ "enum": values, "x-later": later }),
+        Shape::Texts => json!({ "type": "array", "items": scalar() }),
+        Shape::Words => json!({ "type": "array", "items": scalar(), "minItems": 1 }),
+        Shape::Codes => json!({ "type": "array", "items": exit_code(0) }),
+        Shape::TaskNames => {
+            json!({ "type": "array", "items": { "type": "string" }, "uniqueItems": true })
+        }
+        Shape::Env => map_of(IDENTIFIER, &scalar_or_null()),
+        Shape::Version => json!({ "const": 1 }),
+        Shape::Schedule => schedule(),
+        Shape::TimeZone => json!({ "type": "string", "examples": ["UTC", "Europe/Berlin"] }),
+        Shape::Catchup => json!({ "enum": [true, false, "next"] }),
+        Shape::Params => map_of(IDENTIFIER, &json!({ "$ref": "#/definitions/param" })),
+        Shape::Tasks => {
+            let mut tasks = map_of(NAME, &json!({ "$ref": "#/definitions/task" }));
+            tasks["minProperties"] = json!(1);
+            tasks
+        }
+        Shape::DefaultArgs => json!({ "$ref": "#/definitions/default_args" }),
+        Shape::Expand => map_of(IDENTIFIER, &json!({ "type": "array", "minItems": 1 })),
+        Shape::Outputs => {
+            let types: Vec<&str> = output_types().map(|(name, _)| name).collect();
+            map_of(IDENTIFIER, &json!({ "enum": types }))
+        }
+        Shape::RetryPolicy => {
+            json!({ "type": "array", "items": { "$ref": "#/definitions/retry_rule" } })
+        }
+        Shape::Program => json!({ "type": ["string", "array"], "items": scalar() }),
+        Shape::True => json!({ "const": true }),
+        Shape::Later => json!({ "x-since": "later" }),
+    }
+}
+
+fn scalar() -> Value {
+    json!({ "type": ["string", "number", "boolean"] })
+}
+
+fn scalar_or_null() -> Value {
+    json!({ "type": ["string", "number", "boolean", "null"] })
+}
+
+fn map_of(names: &str, value: &Value) -> Value {
+    json!({ "type": "object", "propertyNames": { "pattern": names }, "additionalProperties": value })
+}
+
+fn exit_code(least: u8) -> Value {
+    json!({ "type": "integer", "minimum": least, "maximum": 255 })
+}
+
+fn duration() -> Value {
+    json!({
+        "type": ["string", "null"],
+        "pattern": "^([0-9]+(d|h|m|s|ms|us))+$|^[Pp]",
+        "examples": ["30s", "5m", "1h30m", "PT1H30M"],
+    })
+}
+
+fn schedule() -> Value {
+    let names: Vec<&str> = Cron::names().collect();
+    let cron = json!({ "type": "string", "examples": ["0 5 * * *", names] });
+    let rule = |name: &str, value: Value| {
+        json!({
+            "type": "object", "additionalProperties": false,
+            "required": [name], "properties": { name: value },
+        })
+    };
+    json!({ "anyOf": [
+        { "type": "null" },
+        cron,
+        { "type": "array", "items": cron, "minItems": 1 },
+        rule("every", json!({ "$ref": "#/definitions/duration" })),
+        rule("at", json!({ "type": "string" })),
+        rule("assets", json!({ "x-since": "later" })),
+    ]})
+}
+
+fn retry_rule() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["exit_codes", "action"],
+        "properties": {
+            "exit_codes": { "type": "array", "items": exit_code(1), "minItems": 1 },
+            "action": { "enum": ["fail", "retry"] },
+            "delay": { "$ref": "#/definitions/duration" },
+            "reason": { "type": "string" },
+        },
+    })
+}
+
+fn param() -> Value {
+    let mut properties: Map<String, Value> =
+        KEYWORDS.iter().map(|keyword| ((*keyword).to_owned(), json!({}))).collect();
+    let types = json!({ "enum": TYPES });
+    let several = json!({ "type": "array", "items": types });
+    properties.insert("type".into(), json!({ "anyOf": [types, several] }));
+    properties.insert("default".into(), json!({}));
+    properties.insert("description".into(), json!({ "type": "string" }));
+    json!({ "anyOf": [
+        { "type": ["string", "number", "boolean", "array", "null"] },
+        { "type": "object", "additionalProperties": false, "properties": properties },
+    ]})
+}

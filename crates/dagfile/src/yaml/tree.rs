@@ -1,0 +1,351 @@
+//! Parser events to a tree: budgets, anchors, merge keys, repeated keys. No recursion.
+
+use super::locate::{Source, place_in};
+use super::scalar::{Kind, resolve};
+use super::{Content, DEPTH_MAX, Entry, NODES_MAX, Node, Scalar, Size, TEXT_MAX};
+use crate::diagnostic::{Findings, Place, quoted};
+use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Reads one document; `None` after an error that ends the reading, or if the file is empty.
+pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Node> {
+    let limit = usize::try_from(DEPTH_MAX).unwrap_or(usize::MAX);
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: limit,
+        block_nesting_limit: limit,
+    };
+    let mut builder = Builder::new(text, findings);
+    for event in Parser::new_from_str_with_options(text, options) {
+        let accepted = match event {
+            Ok((event, span)) => builder.accept(event, span),
+            Err(error) => Err(Stop::at(&error.marker(), "yaml-syntax", error.info(), "")),
+        };
+        if let Err(stop) = accepted {
+            builder.findings.error(stop.place, stop.code, stop.message, stop.hint);
+            return None;
+        }
+    }
+    builder.root
+}
+
+/// A mistake that ends the reading.
+struct Stop {
+    place: Place,
+    code: &'static str,
+    message: String,
+    hint: String,
+}
+
+impl Stop {
+    fn new(place: Place, code: &'static str, message: impl Into<String>, hint: &str) -> Self {
+        Self { place, code, message: message.into(), hint: hint.into() }
+    }
+    fn at(marker: &Marker, code: &'static str, message: impl Into<String>, hint: &str) -> Self {
+        Self::new(place(marker), code, message, hint)
+    }
+    fn too_large(place: Place) -> Self {
+        let message = format!("the document has more than {NODES_MAX} values or 4 MiB of text");
+        Self::new(place, "too-large", message, "aliases count with all that they stand for")
+    }
+}
+
+struct Builder<'a> {
+    file: &'a str,
+    findings: &'a mut Findings,
+    open: Vec<Open>,
+    anchors: BTreeMap<usize, Node>,
+    root: Option<Node>,
+    documents: u32,
+    spent: Size,
+}
+
+/// A list or mapping whose end has not come yet.
+struct Open {
+    place: Place,
+    anchor: usize,
+    items: Items,
+    size: Size,
+}
+
+enum Items {
+    List(Vec<Node>),
+    Map { entries: Vec<Entry>, lines: BTreeMap<String, u32>, key: Option<Key> },
+}
+
+/// A key that waits for its value; without a name if it is not text.
+struct Key {
+    name: Option<String>,
+    place: Place,
+    is_plain: bool,
+}
+
+const LEAF: Size = Size { nodes: 1, text: 0, depth: 1 };
+
+impl<'a> Builder<'a> {
+    fn new(file: &'a str, findings: &'a mut Findings) -> Self {
+        let spent = Size { nodes: 0, text: 0, depth: 0 };
+        let (open, anchors) = (Vec::new(), BTreeMap::new());
+        Self { file, findings, open, anchors, root: None, documents: 0, spent }
+    }
+
+    fn accept(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
+        match event {
+            Event::DocumentStart(..) => self.documents += 1,
+            Event::Scalar(text, style, anchor, tag) => {
+                let node = self.scalar(text.into_owned(), style, tag.as_deref(), span)?;
+                return self.finish(node, anchor);
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                return self.start(Items::List(Vec::new()), anchor, tag.as_deref(), "seq", span);
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                let (entries, lines) = (Vec::new(), BTreeMap::new());
+                let map = Items::Map { entries, lines, key: None };
+                return self.start(map, anchor, tag.as_deref(), "map", span);
+            }
+            Event::SequenceEnd | Event::MappingEnd => return self.end(),
+            Event::Alias(anchor) => return self.alias(anchor, span),
+            Event::UnresolvedAlias(name) => {
+                let message = format!("there is no anchor `&{name}` before this alias");
+                return Err(Stop::at(&span.start, "yaml-syntax", message, ""));
+            }
+            _ => {}
+        }
+        if self.documents > 1 {
+            let message = "a second document begins here; a file holds one DAG";
+            return Err(Stop::at(&span.start, "one-document", message, "move it to its own file"));
+        }
+        Ok(())
+    }
+
+    fn scalar(
+        &mut self,
+        text: String,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        span: Span,
+    ) -> Result<Node, Stop> {
+        let is_plain = style == ScalarStyle::Plain;
+        let kind = match tag.map(|tag| (tag, tag.core_suffix())) {
+            None if is_plain => resolve(&text),
+            None | Some((_, Some("str"))) => Kind::Text,
+            Some((tag, suffix)) => {
+                let kind = resolve(&text);
+                let fits = match suffix {
+                    Some("int") => matches!(&kind, Kind::Number(n) if !n.is_f64()),
+                    Some("float") => matches!(kind, Kind::Number(_)),
+                    Some("bool") => matches!(kind, Kind::Flag(_)),
+                    Some("null") => kind == Kind::Null,
+                    _ => false,
+                };
+                if !fits {
+                    return Err(unfit_tag(tag, &span));
+                }
+                kind
+            }
+        };
+        let (start, end) = match span.byte_range() {
+            Some(range) => (range.start, range.end),
+            None => (0, 0),
+        };
+        let source = Source { start, end, is_literal: style == ScalarStyle::Literal };
+        let size = Size { text: text.len(), ..LEAF };
+        let content = Content::Scalar(Scalar { text, kind, source });
+        Ok(Node { place: place(&span.start), content, size })
+    }
+
+    fn start(
+        &mut self,
+        items: Items,
+        anchor: usize,
+        tag: Option<&Tag>,
+        own_tag: &str,
+        span: Span,
+    ) -> Result<(), Stop> {
+        if let Some(tag) = tag.filter(|tag| tag.core_suffix() != Some(own_tag)) {
+            return Err(unfit_tag(tag, &span));
+        }
+        self.open.push(Open { place: place(&span.start), anchor, items, size: LEAF });
+        self.check_depth(0)
+    }
+
+    fn end(&mut self) -> Result<(), Stop> {
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        let content = match open.items {
+            Items::List(items) => Content::List(items),
+            Items::Map { entries, .. } => Content::Map(merge(entries, self.findings)),
+        };
+        self.finish(Node { place: open.place, content, size: open.size }, open.anchor)
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stop> {
+        let Some(target) = self.anchors.get(&anchor) else {
+            let message = "this alias stands within what it stands for";
+            return Err(Stop::at(&span.start, "yaml-syntax", message, ""));
+        };
+        let size = target.size;
+        let is_affordable = self.spent.nodes.saturating_add(size.nodes) <= NODES_MAX
+            && self.spent.text.saturating_add(size.text) <= TEXT_MAX;
+        if !is_affordable {
+            return Err(Stop::too_large(place(&span.start)));
+        }
+        let node = target.clone();
+        self.charge(size, place(&span.start))?;
+        self.check_depth(size.depth)?;
+        self.attach(node)
+    }
+
+    /// Keeps a copy for its aliases, then puts it where it belongs.
+    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
+        if matches!(node.content, Content::Scalar(_)) {
+            self.charge(node.size, node.place)?;
+            self.check_depth(1)?;
+        } else {
+            self.charge(LEAF, node.place)?;
+        }
+        if anchor != 0 {
+            self.charge(node.size, node.place)?;
+            self.anchors.insert(anchor, node.clone());
+        }
+        self.attach(node)
+    }
+
+    fn attach(&mut self, node: Node) -> Result<(), Stop> {
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        open.size.nodes = open.size.nodes.saturating_add(node.size.nodes);
+        open.size.text = open.size.text.saturating_add(node.size.text);
+        open.size.depth = open.size.depth.max(node.size.depth + 1);
+        match &mut open.items {
+            Items::List(items) => items.push(node),
+            Items::Map { entries, lines, key } => match key.take() {
+                None => *key = Some(as_key(node, self.file)),
+                Some(key) => add_entry(entries, lines, (key, node), self.findings),
+            },
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, size: Size, place: Place) -> Result<(), Stop> {
+        self.spent.nodes = self.spent.nodes.saturating_add(size.nodes);
+        self.spent.text = self.spent.text.saturating_add(size.text);
+        let is_over = self.spent.nodes > NODES_MAX || self.spent.text > TEXT_MAX;
+        if is_over { Err(Stop::too_large(place)) } else { Ok(()) }
+    }
+
+    fn check_depth(&self, below: u32) -> Result<(), Stop> {
+        let depth = u32::try_from(self.open.len()).unwrap_or(u32::MAX).saturating_add(below);
+        match self.open.last() {
+            Some(open) if depth > DEPTH_MAX => {
+                let message = format!("nested more than {DEPTH_MAX} deep");
+                Err(Stop::new(open.place, "too-deep", message, ""))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn place(marker: &Marker) -> Place {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Place { line: number(marker.line()), column: number(marker.col()).saturating_add(1) }
+}
+
+fn unfit_tag(tag: &Tag, span: &Span) -> Stop {
+    let marker = span.tag_start().unwrap_or(span.start);
+    let message = format!("the tag {} does not fit here", quoted(&tag.original()));
+    Stop::at(&marker, "yaml-tag", message, "leave the tag out, or quote the text")
+}
+
+fn as_key(node: Node, file: &str) -> Key {
+    let Content::Scalar(scalar) = node.content else {
+        return Key { name: None, place: node.place, is_plain: false };
+    };
+    let first = file.as_bytes().get(scalar.source.start);
+    let is_plain = !matches!(first, Some(b'"' | b'\''));
+    Key { name: Some(scalar.text), place: node.place, is_plain }
+}
+
+fn add_entry(
+    entries: &mut Vec<Entry>,
+    lines: &mut BTreeMap<String, u32>,
+    (key, value): (Key, Node),
+    findings: &mut Findings,
+) {
+    let Some(name) = key.name else {
+        let message = "a key must be text, not a list or a mapping";
+        findings.error(key.place, "bad-key", message, "write it on one line, quoted");
+        return;
+    };
+    if let Some(first) = lines.insert(name.clone(), key.place.line) {
+        lines.insert(name.clone(), first);
+        let message = format!("{} is given twice", quoted(&name));
+        findings.error(key.place, "duplicate-key", message, format!("it is first on line {first}"));
+        return;
+    }
+    entries.push(Entry { key: name, key_place: key.place, value, is_plain: key.is_plain });
+}
+
+/// Puts in what `<<` brings; a key's own value goes before a merged one.
+fn merge(mut entries: Vec<Entry>, findings: &mut Findings) -> Vec<Entry> {
+    let Some(at) = entries.iter().position(|entry| entry.is_plain && entry.key == "<<") else {
+        return entries;
+    };
+    let merged = entries.remove(at);
+    let (place, bases) = match merged.value.content {
+        Content::List(items) => (merged.value.place, items),
+        _ => (merged.value.place, vec![merged.value]),
+    };
+    let mut own: BTreeSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
+    for base in bases {
+        let Content::Map(more) = base.content else {
+            let message = format!("`<<` merges a mapping, not {}", base.description());
+            findings.error(place, "bad-merge", message, "write `<<: *anchor`");
+            continue;
+        };
+        for entry in more {
+            if own.insert(entry.key.clone()) {
+                entries.push(entry);
+            }
+        }
+    }
+    entries
+}
+
+/// The tree of a JSON value, under the same budgets.
+pub(super) fn from_json(value: &Value) -> Option<Node> {
+    fn node(value: &Value, depth: u32, left: &mut u32) -> Option<Node> {
+        *left = left.checked_sub(1)?;
+        let depth = depth.checked_sub(1)?;
+        let scalar = |kind, text: String| Content::Scalar(Scalar { text, kind, source: Source::NOWHERE });
+        let content = match value {
+            Value::Null => scalar(Kind::Null, "null".into()),
+            Value::Bool(flag) => scalar(Kind::Flag(*flag), flag.to_string()),
+            Value::Number(number) => scalar(Kind::Number(number.clone()), number.to_string()),
+            Value::String(text) => scalar(Kind::Text, text.clone()),
+            Value::Array(items) => {
+                Content::List(items.iter().map(|item| node(item, depth, left)).collect::<Option<_>>()?)
+            }
+            Value::Object(map) => {
+                let mut entries = Vec::with_capacity(map.len());
+                for (key, value) in map {
+                    let value = node(value, depth, left)?;
+                    let key = key.clone();
+                    entries.push(Entry { key, key_place: Place::FILE, value, is_plain: false });
+                }
+                Content::Map(entries)
+            }
+        };
+        Some(Node { place: Place::FILE, content, size: LEAF })
+    }
+    // The intermediate form says everything, so it may be larger than the file was.
+    node(value, DEPTH_MAX + 2, &mut NODES_MAX.saturating_mul(10))
+}
+
+/// The place of the byte `offset` of the file.
+pub(crate) fn place_of_byte(file: &str, offset: usize) -> Place {
+    place_in(file, offset)
+}
