@@ -43,24 +43,18 @@ pub(crate) struct Global {
     pub(crate) dry_run: bool,
 }
 
-/// How a result is printed. The last two are for `validate` only.
+/// How a result is printed: the first two for people, then the API's fields as data, then names
+/// alone, one per line. The last two are for `validate` only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
     #[default]
     Table,
-    /// For people, with every column
     Wide,
-    /// The API's fields
     Json,
-    /// The API's fields
     Yaml,
-    /// Names only, one per line
     Name,
-    /// For code scanning (validate)
     #[value(hide = true)]
     Sarif,
-    /// Annotations of GitHub Actions (validate)
     #[value(hide = true)]
     Github,
 }

@@ -125,7 +125,11 @@ impl Row for Change {
             Cell::painted(task_label(&self.task_id, self.map_index, None), Paint::Strong),
             Cell::state(&self.from),
             self.to.as_deref().map_or(Cell::painted("kept", Paint::Dim), Cell::state),
-            if self.new_key { "new".into() } else { Cell::painted("kept", Paint::Dim) },
+            match (self.new_key, &self.to) {
+                (true, _) => "new".into(),
+                (false, Some(_)) => Cell::painted("kept", Paint::Dim),
+                (false, None) => Cell::or_dash(None::<String>),
+            },
             Cell::or_dash(self.reason.as_ref()),
         ]
     }

@@ -1,0 +1,14 @@
+//! The binary as a user meets it: real processes against a small server on real sockets that
+//! answers with the API's wire types.
+
+mod changes;
+mod credentials;
+mod exits;
+mod formats;
+mod logs;
+mod offline;
+mod process;
+mod sample;
+mod server;
+mod tables;
+mod waiting;
