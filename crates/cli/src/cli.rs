@@ -60,6 +60,22 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// clap looks values up by their id over all levels, and panics where the types differ.
+    #[test]
+    fn no_verb_has_an_argument_with_the_id_of_a_global_one() {
+        fn check(command: &clap::Command, global: &[String]) {
+            for argument in command.get_arguments() {
+                let id = argument.get_id().to_string();
+                assert!(!global.contains(&id), "`{id}` of {}", command.get_name());
+            }
+            command.get_subcommands().for_each(|sub| check(sub, global));
+        }
+        let command = Cli::command();
+        let global: Vec<String> = command.get_arguments().map(|a| a.get_id().to_string()).collect();
+        assert!(global.contains(&"format".to_owned()));
+        command.get_subcommands().for_each(|sub| check(sub, &global));
+    }
+
     #[test]
     fn every_verb_teaches_with_an_example() {
         fn check(command: &clap::Command, path: &str) {
@@ -101,6 +117,12 @@ mod tests {
             ("completion bash", true),
             ("completion csh", false),
             ("version -o xml", false),
+            ("validate a.yaml b - --strict -o github", true),
+            ("validate", false),
+            ("schema dag tasks.retries", true),
+            ("schedule preview @daily --tz UTC --from 2026-01-01 --to 2026-02-01 -n 3", true),
+            ("schedule preview", false),
+            ("schedule preview --dag x.yaml", true),
             ("backfill list", false),
             ("", false),
         ] {

@@ -15,9 +15,12 @@ mod plan;
 mod pools;
 mod ps;
 mod runs;
+mod schedule;
+mod schema;
 mod target;
 mod tasks;
 mod tokens;
+mod validate;
 mod version;
 
 use crate::cx::Cx;
@@ -28,6 +31,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Init(init::Init),
+    Validate(validate::Validate),
     #[command(subcommand)]
     Dags(dags::Dags),
     #[command(subcommand)]
@@ -44,6 +48,10 @@ pub(crate) enum Verb {
     Pools(pools::Pools),
     #[command(subcommand)]
     Config(config::Config),
+    #[command(subcommand)]
+    Schema(schema::Schemas),
+    #[command(subcommand)]
+    Schedule(schedule::Schedules),
     Doctor(doctor::DoctorArgs),
     Health(health::HealthArgs),
     #[command(subcommand)]
@@ -57,6 +65,7 @@ impl Verb {
     pub(crate) fn run(self, cx: &Cx) -> Outcome {
         match self {
             Self::Init(args) => init::run(cx, args),
+            Self::Validate(args) => validate::run(cx, args),
             Self::Dags(args) => dags::run(cx, args),
             Self::Runs(args) => runs::run(cx, args),
             Self::Tasks(args) => tasks::run(cx, args),
@@ -67,6 +76,8 @@ impl Verb {
             Self::Events(args) => events::run(cx, args),
             Self::Pools(args) => pools::run(cx, args),
             Self::Config(args) => config::run(cx, args),
+            Self::Schema(args) => schema::run(cx, args),
+            Self::Schedule(args) => schedule::run(cx, args),
             Self::Doctor(args) => doctor::run(cx, args),
             Self::Health(args) => health::run(cx, args),
             Self::Tokens(args) => tokens::run(cx, args),

@@ -34,8 +34,7 @@ pub(super) fn carry_out(
     }
     cx.confirm("Go on?")?;
     let done = client.send(route, args, &DryRun::default(), body)?;
-    let plan: ChangePlan = typed(done.clone())?;
-    cx.out.remark(&headline(&plan, &format!("{verb}: done,")));
+    cx.out.remark("done");
     if cx.out.format.is_data() { print(cx, client, &done) } else { Ok(Exit::Done) }
 }
 

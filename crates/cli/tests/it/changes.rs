@@ -104,7 +104,7 @@ fn clear_previews_then_changes() {
       load: failed → none
       dbt: success → none  new idempotency key
       charge: success is kept  (skipped, marked success by anna)
-    clear: done, 2 task instances of sales_daily manual__2026-09-22T05:10:00.000Z_abcd (the run's own v12; --latest for v13; old attempts and logs are kept)
+    done
     ");
 }
 

@@ -63,3 +63,118 @@ fn config_shows_origins_and_lints() {
     assert_eq!(Call::new("config get worker.slots -o json").run().code, 0);
     assert_eq!(Call::new("config get worker.slot").run().code, 4);
 }
+
+const SIX_MISTAKES: &str = "\
+schedule: \"61 5 * * *\"
+retires: 3
+tasks:
+  extract:
+    run: echo
+    retries: -1
+  load:
+    run: echo
+    depends_on: [extrct]
+    trigger_rule: all_sucess
+    pool_slots: many
+";
+
+#[test]
+fn validate_tells_all_mistakes_with_their_places() {
+    let ran = Call::new("validate dag.yaml").file("dag.yaml", SIX_MISTAKES).run();
+    assert_eq!(ran.code, 2);
+    let places: Vec<&str> = ran.stdout.lines().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(
+        places,
+        [
+            "dag.yaml:1:11",
+            "dag.yaml:2:1",
+            "dag.yaml:6:14",
+            "dag.yaml:9:18",
+            "dag.yaml:10:19",
+            "dag.yaml:11:17"
+        ],
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("did you mean `extract`?"), "{}", ran.stdout);
+    assert_eq!(ran.stderr, "1 file, 0 DAGs, 6 errors, 0 warnings\n");
+    let ran = Call::new("validate dag.yaml -o json").file("dag.yaml", SIX_MISTAKES).run();
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((list.as_array().map(Vec::len), &list[1]["line"]), (Some(6), &2.into()));
+    let ran = Call::new("validate dag.yaml -o github").file("dag.yaml", SIX_MISTAKES).run();
+    assert!(ran.stdout.starts_with("::error file=dag.yaml,line=1,"), "{}", ran.stdout);
+    let ran = Call::new("validate dag.yaml -o sarif").file("dag.yaml", SIX_MISTAKES).run();
+    let sarif: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(sarif["runs"][0]["results"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn validate_walks_folders_and_knows_twins() {
+    const GOOD: &str = "dag_id: same\ntasks:\n  a:\n    run: echo\n";
+    let call = Call::new("validate . gone.yaml");
+    let ran = call.file("a.yaml", GOOD).file("b.yml", GOOD).file(".hidden.yaml", "x").run();
+    assert_eq!(ran.code, 2);
+    insta::assert_snapshot!(ran.stdout, @"
+    ./b.yml:1:1    error  the dag id `same` is taken by ./a.yaml                        [duplicate-dag-id]
+    gone.yaml:1:1  error  the file cannot be read: No such file or directory (os error 2)  [unreadable]
+    ");
+    let ran = Call::new("validate a.yaml").file("a.yaml", GOOD).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    assert_eq!(ran.stderr, "1 file, 1 DAG, 0 errors, 0 warnings\n");
+    let ran = Call::new("validate a.yaml -o name").file("a.yaml", GOOD).run();
+    assert_eq!(ran.stdout, "same\n");
+}
+
+#[test]
+fn warnings_count_when_strict() {
+    const WARNED: &str = "params: {x: a}\ntasks:\n  a:\n    run: echo {{ params.x }}\n";
+    for (line, code) in [("validate a.yaml", 0), ("validate a.yaml --strict", 2)] {
+        let ran = Call::new(line).file("a.yaml", WARNED).run();
+        assert_eq!(ran.code, code, "{}", ran.stdout);
+        assert!(ran.stdout.contains("[script-injection]"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn init_writes_what_validates_without_a_word() {
+    let (_, home) = Call::new("init .").run_and_keep();
+    let dags = home.path().join("dags");
+    let ran = Call::of(&["validate", "--strict", dags.to_str().unwrap()]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    let file = home.path().join("fencepost.toml");
+    let ran = Call::of(&["config", "lint", "--config", file.to_str().unwrap()]).run();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn a_schedule_is_previewed_over_the_change_of_the_clocks() {
+    let preview = |rest: &[&str]| {
+        let ran = Call::of(&[&["schedule", "preview"], rest].concat()).run();
+        (ran.code, ran.stdout + &ran.stderr)
+    };
+    let berlin =
+        ["30 2 * * *", "--tz", "Europe/Berlin", "--from", "2026-03-28", "--to", "2026-03-31"];
+    assert_eq!(
+        preview(&berlin),
+        (
+            0,
+            "2026-03-28T01:30:00.000Z\n2026-03-29T01:00:00.000Z\n2026-03-30T00:30:00.000Z\n".into()
+        )
+    );
+    let (code, text) = preview(&["15m", "--from", "2026-01-01", "-n", "2", "-o", "json"]);
+    let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &list[1]["due_at"]), (0, &"2026-01-01T00:15:00.000Z".into()));
+    for wrong in
+        [&["61 * * * *"][..], &["@daily", "--tz", "Mars/Base"], &["@daily", "--from", "soon"]]
+    {
+        assert_eq!(preview(wrong).0, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn the_shim_is_reached_before_any_argument_is_parsed() {
+    let ran = Call::new("shim /nowhere/at/all").run();
+    assert!(!ran.stderr.contains("unrecognized subcommand"), "{}", ran.stderr);
+    assert_ne!(ran.code, 0);
+    assert_eq!(Call::new("shim").run().code, 2);
+}

@@ -111,8 +111,22 @@ fn dags() {
     2026-09-23 03:00:00  2026-09-23 03:00:00  2026-09-22 03:00:00 .. 2026-09-23 03:00:00  21h46m
     2026-09-24 03:00:00  2026-09-24 03:00:00  2026-09-23 03:00:00 .. 2026-09-24 03:00:00  1d21h
     ");
-    insta::assert_snapshot!(out("dags graph sales_daily"), @"");
-    insta::assert_snapshot!(out("dags graph sales_daily --format mermaid"), @"");
+    let ran = fencepost(&server(), "dags graph sales_daily");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    insta::assert_snapshot!(ran.stdout, @r#"
+    digraph "sales_daily" {
+      rankdir=LR; node [shape=box]
+      "extract"
+      "load"
+      "extract" -> "load"
+    }
+    "#);
+    insta::assert_snapshot!(out("dags graph sales_daily --format mermaid"), @r#"
+    flowchart LR
+      t0["extract"]
+      t1["load"]
+      t0 --> t1
+    "#);
 }
 
 #[test]

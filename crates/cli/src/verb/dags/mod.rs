@@ -72,8 +72,8 @@ pub(crate) enum Dags {
     #[command(after_help = "Example:\n  fencepost dags graph sales_daily --format mermaid")]
     Graph {
         dag: String,
-        #[arg(long, value_enum, default_value_t)]
-        format: GraphFormat,
+        #[arg(long = "format", value_name = "FORMAT", value_enum, default_value_t)]
+        language: GraphFormat,
     },
 }
 
@@ -140,7 +140,7 @@ pub(super) fn run(cx: &Cx, verb: Dags) -> Outcome {
         Dags::Unpause { dag } => pause(cx, &client, &dag, false)?,
         Dags::Trigger(args) => return trigger::run(cx, client, args),
         Dags::Errors => return errors(cx, &client),
-        Dags::Graph { dag, format } => graph::run(cx, &client, &dag, format)?,
+        Dags::Graph { dag, language } => graph::run(cx, &client, &dag, language)?,
     }
     Ok(Exit::Done)
 }
