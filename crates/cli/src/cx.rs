@@ -8,8 +8,8 @@ use crate::global::Global;
 use crate::output::Output;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 
 /// The context of one call of the binary.
 #[derive(Debug, Clone)]
@@ -34,12 +34,7 @@ impl Cx {
     /// A client of the server that flags, environment or home name. From here on Ctrl-C ends the
     /// process with the documented status: a client holds nothing that needs a goodbye.
     pub(crate) fn client(&self) -> Outcome<Client> {
-        let always = Arc::new(AtomicBool::new(true));
-        let status = i32::from(Exit::Interrupted.code());
-        let signal = signal_hook::consts::SIGINT;
-        signal_hook::flag::register_conditional_shutdown(signal, status, always).map_err(
-            |error| CliError::new(Exit::Unexpected, format!("cannot handle Ctrl-C: {error}")),
-        )?;
+        end_on_interrupt();
         Ok(Client::new(Server::find(&self.global, &self.env)?))
     }
 
@@ -60,4 +55,15 @@ impl Cx {
             _ => Err(CliError::new(Exit::Interrupted, "nothing was changed")),
         }
     }
+}
+
+/// Once a process. Where it cannot be arranged, the signal itself still ends the process.
+fn end_on_interrupt() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let always = Arc::new(AtomicBool::new(true));
+        let status = i32::from(Exit::Interrupted.code());
+        let signal = signal_hook::consts::SIGINT;
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, status, always);
+    });
 }

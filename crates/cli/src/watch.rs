@@ -11,6 +11,8 @@ use crate::exit::Exit;
 use crate::global::Format;
 use crate::output::paint::look;
 use crate::output::span::{clock, duration};
+use crate::output::table::cut;
+use crate::output::terminal_width;
 use crate::view::run::counts;
 use crate::view::task_label;
 use fencepost_api::rest::{Event, EventQuery, Page, Run, routes};
@@ -186,8 +188,9 @@ impl<'a> Watch<'a> {
         let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(0);
         let time = duration(Span::from_millis(elapsed));
         let text = format!("{} {} {}  {time}", look(&run.state).0, run.run_id, counts(run));
+        let width = terminal_width().unwrap_or(80).saturating_sub(1);
         let mut err = std::io::stderr().lock();
-        let _ = write!(err, "\r\x1b[K{text}");
+        let _ = write!(err, "\r\x1b[K{}", cut(&text, width));
         let _ = err.flush();
     }
 

@@ -192,6 +192,7 @@ fn unexpected(error: serde_json::Error) -> CliError {
     CliError::new(Exit::Unexpected, error.to_string())
 }
 
-fn terminal_width() -> Option<usize> {
+/// Columns of the terminal, if there is one.
+pub(crate) fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0).max(40))
 }

@@ -141,6 +141,10 @@ pub(super) fn run(cx: &Cx, verb: Runs) -> Outcome {
         Runs::Delete(target) => delete(cx, &client, &target),
         Runs::Note { run, text } => {
             let run = run.find(&client)?;
+            if cx.global.dry_run {
+                cx.out.print(&format!("would note on {} {}: {text}\n", run.dag_id, run.run_id))?;
+                return Ok(Exit::Done);
+            }
             let body = RunPatch { note: Some(text) };
             let item = client.send(routes::RUN_PATCH, &[&run.dag_id, &run.run_id], &(), &body)?;
             cx.out.data(&item)?;

@@ -66,7 +66,8 @@ pub(super) fn run(cx: &Cx, verb: Schedules) -> Outcome {
         let items = slots.iter().map(|slot| serde_json::to_value(wire(slot)).unwrap_or_default());
         cx.out.list::<rest::Slot>(items.collect(), crate::clock::now())?;
     } else {
-        cx.out.print(&slots.iter().map(|slot| format!("{}\n", slot.due_at)).collect::<String>())?;
+        let lines: Vec<String> = slots.iter().map(|slot| slot.due_at.to_string() + "\n").collect();
+        cx.out.print(&lines.concat())?;
     }
     Ok(Exit::Done)
 }

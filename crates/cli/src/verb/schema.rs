@@ -51,19 +51,18 @@ fn part<'a>(root: &'a Value, path: &str) -> Outcome<&'a Value> {
             }
         }
         let keys = &resolve(root, node)["properties"];
-        node = match &keys[name] {
-            Value::Null => {
-                let known = keys.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
-                let error = CliError::new(Exit::NotFound, format!("there is no key `{name}`"));
-                return Err(match nearest(name, known) {
-                    Some(near) => error.hint(format!("did you mean `{near}`?")),
-                    None => error.hint("see  fencepost schema dag"),
-                });
-            }
-            found => found,
-        };
+        node = keys.get(name).ok_or_else(|| unknown(keys, name))?;
     }
     Ok(resolve(root, node))
+}
+
+fn unknown(keys: &Value, name: &str) -> CliError {
+    let known = keys.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let error = CliError::new(Exit::NotFound, format!("there is no key `{name}`"));
+    match nearest(name, known) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("see  fencepost schema dag"),
+    }
 }
 
 /// What the values of a map look like, whatever their names.

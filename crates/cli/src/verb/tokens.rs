@@ -43,6 +43,10 @@ pub(super) fn run(cx: &Cx, verb: Tokens) -> Outcome {
     let client = cx.client()?;
     match verb {
         Tokens::Create { role, name, expires } => {
+            if cx.global.dry_run {
+                cx.out.print(&format!("would make a token of role {role}\n"))?;
+                return Ok(Exit::Done);
+            }
             let secs = expires.map(|span| u64::try_from(span.as_secs()).unwrap_or(0));
             let body = TokenCreate { role, name, expires_in_secs: secs };
             let answer = client.send(routes::TOKEN_CREATE, &[], &(), &body)?;

@@ -141,8 +141,9 @@ fn print(cx: &Cx, files: &[Checked]) -> Outcome<()> {
         }
         Format::Github => cx.out.print(&render::github(&reports))?,
         Format::Name => {
-            let ids = files.iter().filter_map(|file| file.dag.as_ref());
-            cx.out.print(&ids.map(|dag| format!("{}\n", dag.dag_id)).collect::<String>())?;
+            let dags = files.iter().filter_map(|file| file.dag.as_ref());
+            let ids: Vec<String> = dags.map(|dag| dag.dag_id.to_string() + "\n").collect();
+            cx.out.print(&ids.concat())?;
         }
         Format::Table | Format::Wide => cx.out.print(&render::lines(&reports))?,
     }

@@ -50,8 +50,8 @@ fn server() -> Server {
                 ok(plan(request))
             }
             ("POST", path) if path.contains("/runs/") => ok(run_in("cancelled", &[])),
-            ("POST", path) if path.ends_with("/runs") => match &request.body["run_id"] {
-                Value::String(id) if id == "there" => problem(P::RunExists, "run `there` exists"),
+            ("POST", path) if path.ends_with("/runs") => match request.body["run_id"].as_str() {
+                Some("there") => problem(P::RunExists, "run `there` exists"),
                 _ => ok(run_in("queued", &[])),
             },
             ("PATCH", "/dags/sales_daily") => ok(PauseEffect {
@@ -129,6 +129,10 @@ fn a_dry_run_changes_nothing() {
         "pools set new 3 --dry-run",
         "pools delete p --dry-run",
         "tokens revoke t1 --dry-run",
+        "tokens create --role admin --dry-run",
+        "runs note sales_daily @latest text --dry-run",
+        "runs pause sales_daily @latest --dry-run",
+        "dags pause sales_daily --dry-run",
     ] {
         let (ran, sent) = writes(line);
         assert_eq!(ran.code, 0, "{line}: {}", ran.stderr);

@@ -101,10 +101,15 @@ fn following_goes_on_over_a_replacement() {
         }
         if path.ends_with("/tasks") {
             let state = if looks.load(Ordering::SeqCst) >= 4 { "success" } else { "running" };
-            return page([task("load", state)]);
+            let mut load = task("load", state);
+            load.attempt_count = if replaced { 2 } else { 1 };
+            return page([load]);
         }
         if path.ends_with("/log") {
             looks.fetch_add(1, Ordering::SeqCst);
+        }
+        if path.contains("/runs/") && !path.contains("/tasks") {
+            return ok(run_in("running", &[]));
         }
         answer(request)
     });
@@ -113,4 +118,12 @@ fn following_goes_on_over_a_replacement() {
     for text in ["1 first", "1 second", "2 first", "2 second"] {
         assert_eq!(ran.stdout.matches(text).count(), 1, "{text} in {}", ran.stdout);
     }
+}
+
+#[test]
+fn following_an_attempt_that_never_was_ends_with_the_run() {
+    let (ran, _) = run("logs sales_daily @latest load -f --attempt 9");
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    let (ran, _) = run("logs sales_daily @latest load -f --attempt 1");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 first\n1 second\n"));
 }

@@ -1,6 +1,8 @@
 //! The binary as a user meets it: real processes against a small server on real sockets that
 //! answers with the API's wire types.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
 mod changes;
 mod credentials;
 mod exits;

@@ -12,7 +12,19 @@ use fencepost_api::rest::{Attempt, ListQuery, TaskInstance, TaskQuery, routes};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Picked {
     pub(super) attempt_id: String,
+    /// `load[emea]`.
     pub(super) label: String,
+}
+
+impl Picked {
+    /// An attempt of that task instance.
+    pub(super) fn of(instance: &TaskInstance, attempt: &Attempt) -> Self {
+        let label = instance.map_label.as_deref();
+        Self {
+            attempt_id: attempt.attempt_id.clone(),
+            label: task_label(&instance.task_id, instance.map_index, label),
+        }
+    }
 }
 
 /// The task instances that are meant, in topological order.
@@ -38,6 +50,18 @@ pub(super) fn instances(
     items.into_iter().map(typed).collect()
 }
 
+/// Every attempt at a task instance, oldest first.
+pub(super) fn attempts_of(
+    client: &Client,
+    (dag, run): (&str, &str),
+    instance: &TaskInstance,
+) -> Outcome<Vec<Attempt>> {
+    let path = task_path(&instance.task_id, instance.map_index);
+    let query = ListQuery::default();
+    let items = client.list(routes::TASK_ATTEMPTS, &[dag, run, &path], &query, None)?;
+    items.into_iter().map(typed).collect()
+}
+
 /// Of each task instance the wanted attempt, else the newest that started.
 pub(super) fn attempts(
     client: &Client,
@@ -47,17 +71,10 @@ pub(super) fn attempts(
 ) -> Outcome<Vec<Picked>> {
     let mut picked = Vec::new();
     for instance in instances(client, at, task)? {
-        if wanted.is_none() && instance.attempt_count == 0 {
-            continue;
+        if instance.attempt_count > 0 {
+            let attempts = attempts_of(client, at, &instance)?;
+            picked.extend(choose(&attempts, wanted).map(|attempt| Picked::of(&instance, attempt)));
         }
-        let path = task_path(&instance.task_id, instance.map_index);
-        let args = [at.0, at.1, path.as_str()];
-        let items = client.list(routes::TASK_ATTEMPTS, &args, &ListQuery::default(), None)?;
-        let attempts: Vec<Attempt> = items.into_iter().map(typed).collect::<Outcome<_>>()?;
-        let label =
-            task_label(&instance.task_id, instance.map_index, instance.map_label.as_deref());
-        let attempt = choose(&attempts, wanted);
-        picked.extend(attempt.map(|a| Picked { attempt_id: a.attempt_id.clone(), label }));
     }
     match (picked.is_empty(), wanted) {
         (true, Some(_)) => Err(CliError::new(Exit::NotFound, "there is no such attempt")
@@ -66,7 +83,8 @@ pub(super) fn attempts(
     }
 }
 
-fn choose(attempts: &[Attempt], wanted: Option<AttemptRef>) -> Option<&Attempt> {
+/// The wanted attempt, else the newest that started, else the newest.
+pub(super) fn choose(attempts: &[Attempt], wanted: Option<AttemptRef>) -> Option<&Attempt> {
     match wanted {
         Some(AttemptRef::Number(number)) => attempts.iter().find(|a| a.attempt_number == number),
         Some(AttemptRef::Token(token)) => {
