@@ -70,6 +70,11 @@ impl AttemptDir {
         }
     }
 
+    /// Room on the disk for the last line of the log, taken before the task can fill it.
+    pub fn log_end(&self) -> PathBuf {
+        self.path.join("log.end")
+    }
+
     /// `FENCEPOST_LEASE_FILE`.
     pub fn lease(&self) -> PathBuf {
         self.path.join("lease")

@@ -1,14 +1,14 @@
 //! How an attempt ended: the `outcome` file, written once, under the lock.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::dir::AttemptDir;
+use crate::reserved;
 use crate::spec::Level;
 
 /// The version of the file that this program writes.
@@ -230,32 +230,12 @@ impl Outcome {
         }
     }
 
-    /// Takes room for [`Outcome::write`] before a task can fill the disk.
-    pub(crate) fn reserve(dir: &AttemptDir) -> io::Result<()> {
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(dir.outcome_tmp())?;
-        (&file).write_all(&[b' '; 4096])
-    }
-
     /// Writes the outcome for good. The caller holds the attempt's lock; an outcome that is
     /// already there is never replaced (`AlreadyExists`).
     pub(crate) fn write(&self, dir: &AttemptDir) -> io::Result<()> {
         let mut bytes = serde_json::to_vec(self).map_err(io::Error::other)?;
         bytes.push(b'\n');
-        // Overwritten in place and cut afterwards, so that the reserved blocks are the ones used.
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(dir.outcome_tmp())?;
-        (&file).write_all(&bytes)?;
-        file.set_len(bytes.len() as u64)?;
-        file.sync_all()?;
+        reserved::fill(&dir.outcome_tmp(), &bytes)?.sync_all()?;
         rename_once(dir)?;
         File::open(dir.path())?.sync_all()
     }
@@ -290,7 +270,6 @@ mod tests {
     fn an_outcome_is_written_once_and_unknown_fields_are_ignored() {
         let temp = tempfile::tempdir().unwrap();
         let dir = AttemptDir::new(temp.path());
-        Outcome::reserve(&dir).unwrap();
         assert_eq!(Outcome::read(&dir).unwrap(), None);
         let first = Outcome::bare("1", OutcomeKind::NeverRan);
         first.write(&dir).unwrap();

@@ -21,6 +21,7 @@ use crate::log;
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::{Lease, Page};
 use crate::process::{ProcessId, pid_namespace};
+use crate::reserved;
 use crate::spec::ShimSpec;
 use crate::sys::Account;
 
@@ -144,7 +145,9 @@ impl AttemptHost for OsHost {
             remove_tree(&tree).map_err(HostError::io("removing", &tree))?;
         }
         // The spec holds the task's environment, secrets included.
-        for file in [dir.spec(), dir.ctl(), dir.lease(), dir.outcome_tmp(), dir.cgroup()] {
+        for file in
+            [dir.spec(), dir.ctl(), dir.lease(), dir.outcome_tmp(), dir.log_end(), dir.cgroup()]
+        {
             remove_file(&file).map_err(HostError::io("removing", &file))?;
         }
         Ok(())
@@ -194,8 +197,10 @@ pub(super) fn read_outcome(dir: &AttemptDir) -> Result<Option<Outcome>, HostErro
 fn make_dir(dir: &AttemptDir, spec: &ShimSpec) -> Result<(), HostError> {
     // Another user passes through to his own directories; he can list and open nothing else.
     let mode = if spec.run_as_user.is_some() { 0o711 } else { 0o700 };
-    match DirBuilder::new().mode(mode).create(dir.path()) {
-        Ok(()) => Ok(()),
+    match DirBuilder::new().mode(0o700).create(dir.path()) {
+        // Set once more: the umask of the worker may take more away.
+        Ok(()) => fs::set_permissions(dir.path(), Permissions::from_mode(mode))
+            .map_err(HostError::io("opening", dir.path())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(HostError::Exists(dir.name()))
         }
@@ -219,7 +224,8 @@ fn fill(dir: &AttemptDir, spec: &ShimSpec) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(dir.spec())?;
     file.write_all(&json)?;
     mkfifoat(CWD, dir.ctl(), Mode::RUSR | Mode::WUSR)?;
-    Outcome::reserve(dir)
+    reserved::make(&dir.outcome_tmp())?;
+    reserved::make(&dir.log_end())
 }
 
 fn remove_file(path: &Path) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! A shim that lives, seen from the worker.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -109,13 +109,14 @@ pub(super) fn write_lease(dir: &AttemptDir, page: &Page, deadline_ns: u64) {
     // As the page holds it.
     let deadline_ns = deadline_ns / 1_000 * 1_000;
     let tmp = dir.path().join("lease.tmp");
-    let written = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o644)
-        .open(&tmp)
-        .and_then(|mut file| file.write_all(format!("{clock} {deadline_ns}\n").as_bytes()));
+    let written =
+        File::options().write(true).create(true).truncate(true).mode(0o644).open(&tmp).and_then(
+            |mut file| {
+                // Whatever the worker's umask: the task may be another user.
+                file.set_permissions(Permissions::from_mode(0o644))?;
+                file.write_all(format!("{clock} {deadline_ns}\n").as_bytes())
+            },
+        );
     if written.is_ok() {
         let _ = fs::rename(tmp, dir.lease());
     }

@@ -11,6 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use super::frame::{self, FRAME_MAX, Stream};
 use crate::clock::{rfc3339_micros, wall_micros};
 use crate::dir::AttemptDir;
+use crate::reserved;
 
 /// The batch that one write to disk carries.
 const BATCH: usize = 48 << 10;
@@ -206,10 +207,25 @@ impl LogWriter {
         }
     }
 
-    /// The last line of the log: how the attempt ended.
+    /// The last line of the log: how the attempt ended. On a full disk it goes into the room that
+    /// was taken for it, as a segment of its own.
     pub(crate) fn end(&mut self, text: &str) {
-        self.remark(text);
         self.write();
+        frame::write_remark(&mut self.batch, text, wall_micros());
+        let end = std::mem::take(&mut self.batch);
+        let written = self.append(&end);
+        let reserved = self.dir.log_end();
+        if written.is_ok() || !reserved.exists() {
+            let _ = fs::remove_file(reserved);
+            return;
+        }
+        let mut bytes = Vec::new();
+        let lost = format!("{} bytes of this log could not be written here", self.unwritten);
+        frame::write_remark(&mut bytes, &lost, wall_micros());
+        bytes.extend_from_slice(&end);
+        if reserved::fill(&reserved, &bytes).is_ok() {
+            let _ = fs::rename(reserved, self.dir.log(self.segment + 1));
+        }
     }
 }
 

@@ -153,17 +153,10 @@ fn launch_leaf(spec: &ShimSpec, plan: &UserPlan, dir: &AttemptDir) -> Result<Lau
 fn launch_walked(plan: &UserPlan, leaf: Option<Leaf>) -> Result<Launched, String> {
     set_child_subreaper(Some(getpid())).map_err(|e| e.to_string())?;
     let pipes = pipes().map_err(|e| e.to_string())?;
-    let procs = leaf.as_ref().map(|leaf| leaf.path().join("cgroup.procs"));
     let shim = getpid();
-    let kind = Kind::Walked { leaf, main_reaped: false };
-    match sys::fork(0).map_err(|e| e.to_string())? {
+    match fork_into(leaf.as_ref())? {
         Forked::Child => {
-            if let Some(Err(error)) = procs.map(|procs| fs::write(procs, "0")) {
-                Message::NoLevel(format!("entering the cgroup: {error}")).send(&pipes.child.status);
-                sys::exit_now(1);
-            }
-            let status = pipes.child.status.as_fd();
-            Message::Ready.send(status);
+            Message::Ready.send(pipes.child.status.as_fd());
             plan.become_user(&pipes.child, || {
                 // In this order: a shim that dies in between is seen by one or the other.
                 set_parent_process_death_signal(Some(Signal::KILL)).is_ok()
@@ -172,10 +165,19 @@ fn launch_walked(plan: &UserPlan, leaf: Option<Leaf>) -> Result<Launched, String
         }
         Forked::Parent { pid, pidfd } => {
             drop(pipes.child);
+            let kind = Kind::Walked { leaf, main_reaped: false };
             let ends = (pipes.gate, pipes.status, pipes.stdout, pipes.stderr);
             launched((pid, pidfd), kind, ends)
         }
     }
+}
+
+/// Forks, into the leaf if there is one.
+fn fork_into(leaf: Option<&Leaf>) -> Result<Forked, String> {
+    let Some(leaf) = leaf else { return sys::fork(0).map_err(|e| e.to_string()) };
+    let into = |error: &dyn std::fmt::Display| format!("a process in the new cgroup: {error}");
+    let dir = fs::File::open(leaf.path()).map_err(|e| into(&e))?;
+    sys::fork_into(&dir.into()).map_err(|e| into(&e))
 }
 
 /// Waits until the child stands at its gate; one that cannot is waited for and given up.

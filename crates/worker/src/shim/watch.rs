@@ -59,6 +59,7 @@ pub(super) struct Watch {
     no_exec: Option<(i32, String)>,
     leftovers: u64,
     success_before_signal: bool,
+    kill_told: bool,
     last_activity: u64,
     cpu_at: u64,
     cpu_seen: u64,
@@ -93,6 +94,7 @@ impl Watch {
             no_exec: None,
             leftovers: 0,
             success_before_signal: false,
+            kill_told: false,
             last_activity: now,
             cpu_at: if spec.stall_timeout_ms.is_some() { now + CPU_TICK } else { u64::MAX },
             cpu_seen: 0,
@@ -220,7 +222,9 @@ impl Watch {
                 self.tree.terminate_rest();
             }
             Act::Kill => {
-                self.parts.log.remark("SIGKILL to the whole tree");
+                if !std::mem::replace(&mut self.kill_told, true) {
+                    self.parts.log.remark("SIGKILL to the whole tree");
+                }
                 self.tree.kill();
             }
             Act::Wait | Act::Finish => {}

@@ -123,6 +123,8 @@ fn a_full_disk_costs_output_and_never_the_result() {
     assert_eq!(running.progress().output_bytes, 3_000_005);
     let log = log_text(&bench.host.dir("a"));
     assert!(log.contains("stdout: y\n"));
+    assert!(log.contains("bytes of this log could not be written here"));
+    assert!(log.ends_with("fencepost: ended: exited, exit code 3\n"), "the last line has its room");
     drop(unmount);
 }
 

@@ -5,6 +5,7 @@ mod bench;
 mod contain;
 mod ends;
 mod environment;
+mod homes;
 mod lease;
 mod logs;
 mod recover;

@@ -1,0 +1,263 @@
+//! The worker: claims attempts, starts their shims, watches them, reports how they ended.
+//!
+//! A worker may die at any point. What it started goes on under the shims, and its successor in the
+//! same home takes it over ([`reattach`]): attempts that run are watched again, ends are collected,
+//! claims that never ran are started under the same token. So the paths below never assume that
+//! they come to their end; whatever they leave behind is found by the next worker.
+//!
+//! Deliberately absent: the store, HTTP, decisions about retries.
+
+mod archive;
+mod beat;
+mod launch;
+mod reattach;
+mod report;
+mod room;
+mod settings;
+mod work;
+
+pub use archive::{archived, log_dir, remove_archived};
+pub use settings::{Identity, Settings};
+
+use crate::attempt::{AttemptHost, RunningAttempt};
+use crate::outcome::Reason;
+use fencepost_api::execution::{ExecutionApi, Poll, Polled, Register, StopOrder};
+use fencepost_api::problem::Problem;
+use fencepost_core::hook::Hooks;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, watch};
+
+/// How long a poll may wait for work.
+const POLL_WAIT: Duration = Duration::from_secs(20);
+/// After an error, or while the disk is full.
+const AFTER_TROUBLE: Duration = Duration::from_secs(1);
+
+/// A worker of one home.
+pub struct Supervisor {
+    shared: Arc<Shared>,
+    ended: mpsc::Receiver<report::Ended>,
+}
+
+/// What the parts of a worker share.
+pub(crate) struct Shared {
+    api: Arc<dyn ExecutionApi>,
+    host: Arc<dyn AttemptHost>,
+    settings: Settings,
+    who: Identity,
+    hooks: Hooks,
+    active: Mutex<BTreeMap<String, Active>>,
+    /// A slot became free, or a stop came.
+    changed: Notify,
+    ended: mpsc::Sender<report::Ended>,
+    starts: std::sync::atomic::AtomicU64,
+    trouble: Mutex<Option<String>>,
+}
+
+/// An attempt in this worker's hands.
+#[derive(Default)]
+struct Active {
+    /// `None` until its shim runs, and again when it has ended.
+    running: Option<Arc<dyn RunningAttempt>>,
+    stop: Option<(Reason, bool)>,
+}
+
+impl Supervisor {
+    /// A worker that has not registered yet.
+    pub fn new(
+        api: Arc<dyn ExecutionApi>,
+        host: Arc<dyn AttemptHost>,
+        settings: Settings,
+        who: Identity,
+        hooks: Hooks,
+    ) -> Self {
+        let (sender, ended) = mpsc::channel(1_024);
+        let shared = Arc::new(Shared {
+            api,
+            host,
+            settings,
+            who,
+            hooks,
+            active: Mutex::default(),
+            changed: Notify::new(),
+            ended: sender,
+            starts: std::sync::atomic::AtomicU64::new(0),
+            trouble: Mutex::default(),
+        });
+        Self { shared, ended }
+    }
+
+    /// What stands in the way of taking work, for `health`.
+    pub fn trouble(&self) -> impl Fn() -> Option<String> + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Registers, takes over what the predecessors left, and works until `stop` becomes true.
+    /// Then claims nothing more, waits for what runs up to `drain_timeout`, and leaves the rest to
+    /// its shims; the tokens that are left running.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) -> Result<Vec<String>, Problem> {
+        let shared = self.shared;
+        let registered = shared.api.register(shared.registration()).await?;
+        let reporter = tokio::spawn(report::run(Arc::clone(&shared), self.ended));
+        let beats = tokio::spawn(beat::run(Arc::clone(&shared)));
+        reattach::take_over(&shared, registered.handed_over).await;
+        while !*stop.borrow() {
+            tokio::select! {
+                () = work_turn(&shared) => {}
+                _ = stop.changed() => {}
+            }
+        }
+        let left = drain(&shared).await;
+        let unreported = shared.active_tokens();
+        if unreported.is_empty() {
+            // Nothing of ours runs: the reporter has nothing left either.
+            reporter.abort();
+        }
+        beats.abort();
+        shared.api.leave(&shared.who.job_id).await?;
+        Ok(left)
+    }
+}
+
+/// One look for work and orders.
+async fn work_turn(shared: &Arc<Shared>) {
+    let full = room::trouble(&shared.settings.home);
+    *shared.trouble.lock().unwrap_or_else(PoisonError::into_inner) = full.clone();
+    let free = if full.is_some() { 0 } else { shared.free_slots() };
+    let polled = tokio::select! {
+        polled = shared.api.poll(shared.poll(free)) => polled,
+        // Another number of slots is free: ask anew.
+        () = shared.changed.notified(), if free < shared.settings.slots => return,
+    };
+    match polled {
+        Ok(Polled { assignments, stops }) => {
+            for order in stops {
+                shared.stop(&order);
+            }
+            if !assignments.is_empty() {
+                launch::begin(shared, assignments).await;
+            }
+        }
+        Err(_) => pause(AFTER_TROUBLE).await,
+    }
+    if full.is_some() {
+        pause(AFTER_TROUBLE).await;
+    }
+}
+
+/// Waits for what runs; what is still running after `drain_timeout`.
+async fn drain(shared: &Arc<Shared>) -> Vec<String> {
+    let over = pause(shared.settings.drain_timeout);
+    tokio::pin!(over);
+    loop {
+        let left = shared.active_tokens();
+        if left.is_empty() {
+            return left;
+        }
+        tokio::select! {
+            () = &mut over => return left,
+            () = shared.changed.notified() => {}
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the worker's timer")]
+pub(crate) async fn pause(wait: Duration) {
+    tokio::time::sleep(wait).await;
+}
+
+impl Shared {
+    fn registration(&self) -> Register {
+        let who = &self.who;
+        Register {
+            job_id: who.job_id.clone(),
+            name: who.name.clone(),
+            host: who.host.clone(),
+            pid: who.pid,
+            pid_start: who.pid_start,
+            boot_id: who.boot_id.clone(),
+            machine_id: who.machine_id.clone(),
+            home_id: who.home_id.clone(),
+            version: who.version.clone(),
+            queues: self.settings.queues.clone(),
+            slots: self.settings.slots,
+            lease_ttl_ms: None,
+        }
+    }
+
+    fn poll(&self, free_slots: u32) -> Poll {
+        let active = self.active();
+        let known = active.iter().filter(|(_, a)| a.stop.is_some()).map(|(t, _)| t.clone());
+        Poll {
+            job_id: self.who.job_id.clone(),
+            free_slots,
+            queues: self.settings.queues.clone(),
+            wait_ms: u64::try_from(POLL_WAIT.as_millis()).unwrap_or(0),
+            known_stops: known.collect(),
+        }
+    }
+
+    fn active(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Active>> {
+        // Entries are only inserted, replaced and removed whole.
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn active_tokens(&self) -> Vec<String> {
+        self.active().keys().cloned().collect()
+    }
+
+    fn free_slots(&self) -> u32 {
+        let taken = u32::try_from(self.active().len()).unwrap_or(u32::MAX);
+        self.settings.slots.saturating_sub(taken)
+    }
+
+    fn take(&self, token: &str) {
+        self.active().entry(token.to_owned()).or_default();
+    }
+
+    fn give_back(&self, token: &str) {
+        self.active().remove(token);
+        self.changed.notify_one();
+    }
+
+    /// The shim runs: a stop that came before it is delivered now.
+    fn running(&self, token: &str, running: Arc<dyn RunningAttempt>) {
+        let mut active = self.active();
+        let entry = active.entry(token.to_owned()).or_default();
+        if let Some((reason, kill_now)) = entry.stop {
+            running.request_stop(reason, kill_now);
+        }
+        entry.running = Some(running);
+    }
+
+    fn stop(&self, order: &StopOrder) {
+        let reason = match order.reason.as_str() {
+            "cancel" => Reason::Cancel,
+            "clear" => Reason::Clear,
+            "mark" => Reason::Mark,
+            "dagrun_timeout" => Reason::RunTimeout,
+            "fail_fast" => Reason::FailFast,
+            "superseded" => Reason::Superseded,
+            _ => Reason::Kill,
+        };
+        let mut active = self.active();
+        let Some(entry) = active.get_mut(&order.token) else { return };
+        entry.stop = Some((reason, order.kill_now));
+        if let Some(running) = &entry.running {
+            running.request_stop(reason, order.kill_now);
+        }
+    }
+
+    /// A start id that this worker has not used.
+    fn start_id(&self) -> String {
+        let n = self.starts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        format!("{}:{n}", self.who.job_id)
+    }
+
+    /// Where a crash test may end the process, or a simulator look.
+    fn pass(&self, step: &str) {
+        self.hooks.pass("worker", step);
+    }
+}

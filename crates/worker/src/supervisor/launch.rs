@@ -1,0 +1,183 @@
+//! From claims to shims: prepare the directories, have the store accept the starts, launch.
+
+use super::work::{spec, write_files};
+use super::{Shared, report};
+use crate::attempt::{Absence, Attached, HostError, PreparedAttempt, RunningAttempt};
+use crate::page::Lease;
+use fencepost_api::execution::{Answer, Assignment, Ended, Start};
+use std::sync::Arc;
+
+/// A claim that is ready to be started.
+struct Ready {
+    assignment: Assignment,
+    name: String,
+    /// `None`: its work could not be rendered; it is started to be reported.
+    prepared: Option<Box<dyn PreparedAttempt>>,
+}
+
+/// Starts fresh claims.
+pub(super) async fn begin(shared: &Arc<Shared>, assignments: Vec<Assignment>) {
+    shared.pass("claimed");
+    for assignment in &assignments {
+        shared.take(&assignment.token);
+    }
+    let named = assignments.into_iter().map(|a| (a.token.clone(), a)).collect();
+    start_all(shared, named).await;
+}
+
+/// Starts claims in directories of the given names.
+pub(super) async fn start_all(shared: &Arc<Shared>, claims: Vec<(String, Assignment)>) {
+    let mut ready = Vec::new();
+    for (name, assignment) in claims {
+        ready.extend(prepare(shared, name, assignment).await);
+    }
+    if ready.is_empty() {
+        return;
+    }
+    shared.pass("prepared");
+    let starts: Vec<Start> = ready
+        .iter()
+        .map(|one| Start {
+            token: one.assignment.token.clone(),
+            start_id: shared.start_id(),
+            boot_id: shared.who.boot_id.clone(),
+        })
+        .collect();
+    let answers = accepted(shared, starts).await;
+    shared.pass("accepted");
+    for (one, answer) in ready.into_iter().zip(answers) {
+        match answer {
+            Answer::Accepted => launch(shared, one).await,
+            Answer::Refused { detail, .. } => refuse(shared, one, &detail),
+        }
+    }
+}
+
+/// Asks until the store has answered: the same start ids get the same answers, so a lost reply
+/// starts nothing twice, and nothing is started without one.
+async fn accepted(shared: &Arc<Shared>, starts: Vec<Start>) -> Vec<Answer> {
+    loop {
+        match shared.api.start(&shared.who.job_id, starts.clone()).await {
+            Ok(answers) => return answers,
+            Err(_) => super::pause(super::AFTER_TROUBLE).await,
+        }
+    }
+}
+
+async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> Option<Ready> {
+    let Ok(work) = assignment.work.clone() else {
+        return Some(Ready { assignment, name, prepared: None });
+    };
+    let (inner, own, dir_name) = (Arc::clone(shared), assignment.clone(), name.clone());
+    let prepared = blocking(move || {
+        let dir = inner.host.dir(&dir_name);
+        let spec = spec(&inner, &dir, &own, &work);
+        let prepared = inner.host.prepare(&dir_name, &spec, inner.lease())?;
+        write_files(&inner, &dir, &own, &work)
+            .map_err(HostError::io("writing the files of", dir.path()))?;
+        Ok(prepared)
+    })
+    .await;
+    match prepared {
+        Ok(prepared) => Some(Ready { assignment, name, prepared: Some(prepared) }),
+        Err(error) => {
+            hand_back(shared, assignment, name, &error).await;
+            None
+        }
+    }
+}
+
+/// The claim cannot be started here (a full disk, a missing right): it goes back, unstarted.
+async fn hand_back(shared: &Arc<Shared>, assignment: Assignment, name: String, error: &HostError) {
+    let why = report::chain(error);
+    report::never_ran(shared, &assignment, &name, why).await;
+    super::pause(super::AFTER_TROUBLE).await;
+}
+
+fn refuse(shared: &Arc<Shared>, ready: Ready, why: &str) {
+    let Ready { assignment, name, prepared } = ready;
+    if let Some(prepared) = prepared {
+        // What cannot be written now is proved by the next look at the directory.
+        let _ = prepared.discard(why);
+    }
+    report::archive_later(shared, name);
+    shared.give_back(&assignment.token);
+}
+
+async fn launch(shared: &Arc<Shared>, ready: Ready) {
+    let Ready { assignment, name, prepared } = ready;
+    let Some(prepared) = prepared else {
+        let why = assignment.work.clone().err().unwrap_or_default();
+        return report::unusable(shared, &assignment, &name, Ended::TemplateError, why).await;
+    };
+    shared.pass("launching");
+    match blocking(move || prepared.launch()).await {
+        Ok(running) => {
+            shared.pass("launched");
+            watch(shared, assignment, name, Arc::from(running));
+        }
+        Err(error) => prove(shared, assignment, name, report::chain(&error)).await,
+    }
+}
+
+/// The shim could not be spawned: nothing ran, which is proved as any other absence.
+async fn prove(shared: &Arc<Shared>, assignment: Assignment, name: String, why: String) {
+    let (inner, own) = (Arc::clone(shared), name.clone());
+    let proof = blocking(move || match inner.host.attach(&own, inner.lease())? {
+        Attached::Absent(absent) => absent.prove(),
+        Attached::Ended(outcome) => Ok(Absence::Proven(outcome)),
+        Attached::Running(_) => Ok(Absence::Unknown { why: "its shim runs".into() }),
+    })
+    .await;
+    match proof {
+        Ok(Absence::Proven(_)) => report::never_ran(shared, &assignment, &name, why).await,
+        // It stays ours; the next beat or the next worker looks again.
+        Ok(Absence::Unknown { .. }) | Err(_) => {}
+    }
+}
+
+/// Watches a running attempt to its end.
+pub(super) fn watch(
+    shared: &Arc<Shared>,
+    assignment: Assignment,
+    name: String,
+    running: Arc<dyn RunningAttempt>,
+) {
+    shared.running(&assignment.token, Arc::clone(&running));
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        if let Ok(fd) = running.exit_fd().try_clone_to_owned()
+            && let Ok(fd) = tokio::io::unix::AsyncFd::new(fd)
+        {
+            // An error here means that the reactor is gone: so is the worker.
+            let _ = fd.readable().await;
+        }
+        shared.pass("ended");
+        report::finish(&shared, assignment, name, running).await;
+    });
+}
+
+/// Runs what may block on the disk beside the async threads.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
+) -> Result<T, HostError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(_) => Err(HostError::Contended("a task of this worker that panicked".into())),
+    }
+}
+
+impl Shared {
+    /// The lease that attempts get now.
+    pub(super) fn lease(&self) -> Lease {
+        let ttl = u64::try_from(self.settings.orphan_ttl.as_nanos()).unwrap_or(u64::MAX);
+        Lease { owner: self.owner(), deadline_ns: (self.settings.now_ns)().saturating_add(ttl) }
+    }
+
+    /// The owner word of this incarnation: part of its job id, for people and checks.
+    fn owner(&self) -> u64 {
+        let digits: String =
+            self.who.job_id.chars().filter(char::is_ascii_hexdigit).skip(16).take(16).collect();
+        u64::from_str_radix(&digits, 16).unwrap_or(1).max(1)
+    }
+}

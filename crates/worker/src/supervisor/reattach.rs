@@ -1,0 +1,185 @@
+//! A successor takes over what its predecessors in the same home left behind.
+//!
+//! For each attempt that they had claimed exactly one of these is true, and found out under its
+//! lock: its shim lives (it is ours now), it ended (the outcome is there), or neither, and then the
+//! proof of absence says `never_ran` (it is started, under the same token) or `gone` (lost). What
+//! cannot be told is looked at again, never guessed.
+
+use super::launch::{blocking, start_all, watch};
+use super::{Shared, report};
+use crate::attempt::{Absence, Attached, HostError, RunningAttempt};
+use crate::outcome::{Outcome, OutcomeKind};
+use fencepost_api::execution::{Answer, Assignment, Found, HandedOver};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What was found of one attempt.
+enum State {
+    Running(Arc<dyn RunningAttempt>),
+    Ended(Outcome),
+    /// There is no directory: the claim came no further.
+    Untouched,
+    Unknown,
+}
+
+pub(super) async fn take_over(shared: &Arc<Shared>, handed_over: Vec<HandedOver>) {
+    let names = survey(shared).await;
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for one in &handed_over {
+        shared.take(&one.assignment.token);
+    }
+    for one in handed_over {
+        let newest = newest_name(&names, &one.assignment.token);
+        known.insert(newest.clone());
+        settle(shared, one, newest).await;
+    }
+    for name in names.iter().filter(|name| !known.contains(*name)) {
+        forget(shared, name.clone());
+    }
+}
+
+async fn survey(shared: &Arc<Shared>) -> BTreeSet<String> {
+    loop {
+        let inner = Arc::clone(shared);
+        match blocking(move || inner.host.survey()).await {
+            Ok(names) => return names.into_iter().collect(),
+            Err(_) => super::pause(super::AFTER_TROUBLE).await,
+        }
+    }
+}
+
+/// Each start of an attempt has a directory: `TOKEN`, `TOKEN-2`, ...
+fn starts(names: &BTreeSet<String>, token: &str) -> BTreeMap<u32, String> {
+    let number = |name: &String| match name.strip_prefix(token)? {
+        "" => Some(1),
+        rest => rest.strip_prefix('-')?.parse().ok(),
+    };
+    names.iter().filter_map(|name| Some((number(name)?, name.clone()))).collect()
+}
+
+fn newest_name(names: &BTreeSet<String>, token: &str) -> String {
+    starts(names, token).pop_last().map_or_else(|| token.to_owned(), |(_, name)| name)
+}
+
+fn next_name(name: &str, token: &str) -> String {
+    let number = name.strip_prefix(token).and_then(|rest| rest.strip_prefix('-'));
+    let number: u32 = number.and_then(|n| n.parse().ok()).unwrap_or(1);
+    format!("{token}-{}", number + 1)
+}
+
+async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
+    let HandedOver { assignment, started, boot_id } = one;
+    let new_boot = !boot_id.is_empty() && boot_id != shared.who.boot_id;
+    let evidence = if new_boot { "boot_id" } else { "successor" };
+    loop {
+        match look(shared, &name).await {
+            State::Running(running) => return adopt(shared, assignment, name, running).await,
+            State::Ended(outcome) if outcome.kind == OutcomeKind::NeverRan => {
+                return start_again(shared, assignment, name).await;
+            }
+            State::Ended(outcome) => {
+                report::outcome_known(shared, &assignment, name, &outcome, evidence).await;
+                return;
+            }
+            // Its directory would have been made before its start was asked for.
+            State::Untouched if started && new_boot => {
+                let outcome = Outcome::bare(&assignment.token, OutcomeKind::Gone);
+                report::outcome_known(shared, &assignment, name, &outcome, evidence).await;
+                return;
+            }
+            State::Untouched if !started => {
+                return fresh(shared, assignment, name).await;
+            }
+            State::Untouched | State::Unknown => super::pause(super::AFTER_TROUBLE).await,
+        }
+    }
+}
+
+async fn look(shared: &Arc<Shared>, name: &str) -> State {
+    let (inner, own) = (Arc::clone(shared), name.to_owned());
+    let found = blocking(move || {
+        if !inner.host.dir(&own).path().exists() {
+            return Ok(State::Untouched);
+        }
+        Ok(match inner.host.attach(&own, inner.lease())? {
+            Attached::Running(running) => State::Running(Arc::from(running)),
+            Attached::Ended(outcome) => State::Ended(outcome),
+            Attached::Absent(absent) => match absent.prove()? {
+                Absence::Proven(outcome) => State::Ended(outcome),
+                Absence::Unknown { .. } => State::Unknown,
+            },
+        })
+    });
+    found.await.unwrap_or(State::Unknown)
+}
+
+async fn adopt(
+    shared: &Arc<Shared>,
+    assignment: Assignment,
+    name: String,
+    running: Arc<dyn RunningAttempt>,
+) {
+    shared.pass("attached");
+    let level = running.progress().level.map_or_else(String::new, |l| l.as_str().to_owned());
+    // The watch begins whatever the answer: what runs is to be looked after.
+    watch(shared, assignment.clone(), name, running);
+    answer(shared, &assignment.token, Found::Running { level }).await;
+}
+
+/// Proved not to have run: the start is taken back, and asked for again under the same token.
+async fn start_again(shared: &Arc<Shared>, assignment: Assignment, name: String) {
+    if answer(shared, &assignment.token, Found::NeverRan).await == Answer::Accepted {
+        let next = next_name(&name, &assignment.token);
+        report::archive_later(shared, name);
+        start_all(shared, vec![(next, assignment)]).await;
+    } else {
+        report::archive_later(shared, name);
+        shared.give_back(&assignment.token);
+    }
+}
+
+/// A claim that came no further than the claim.
+async fn fresh(shared: &Arc<Shared>, assignment: Assignment, name: String) {
+    answer(shared, &assignment.token, Found::NeverRan).await;
+    start_all(shared, vec![(name, assignment)]).await;
+}
+
+async fn answer(shared: &Arc<Shared>, token: &str, found: Found) -> Answer {
+    loop {
+        match shared.api.take_over(&shared.who.job_id, token, found.clone()).await {
+            Ok(answer) => return answer,
+            Err(_) => super::pause(super::AFTER_TROUBLE).await,
+        }
+    }
+}
+
+/// A directory of an attempt that is nobody's any more: what runs there is superseded and ended,
+/// what ended is archived.
+fn forget(shared: &Arc<Shared>, name: String) {
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        loop {
+            match look(&shared, &name).await {
+                State::Running(running) => {
+                    running.request_stop(crate::outcome::Reason::Superseded, false);
+                    let ended = wait(&running).await;
+                    if ended.is_err() {
+                        super::pause(super::AFTER_TROUBLE).await;
+                    }
+                }
+                State::Ended(_) => return report::archive_later(&shared, name),
+                State::Untouched => return,
+                State::Unknown => super::pause(super::AFTER_TROUBLE).await,
+            }
+        }
+    });
+}
+
+async fn wait(running: &Arc<dyn RunningAttempt>) -> Result<(), HostError> {
+    let failed = || HostError::io("watching", "a shim");
+    let fd = running.exit_fd().try_clone_to_owned().map_err(failed())?;
+    let fd = tokio::io::unix::AsyncFd::new(fd).map_err(failed())?;
+    let guard = fd.readable().await.map_err(failed())?;
+    drop(guard);
+    Ok(())
+}

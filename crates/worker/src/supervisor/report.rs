@@ -1,0 +1,234 @@
+//! Ends are collected, reported until they are answered, and their directories archived.
+
+use super::launch::blocking;
+use super::work::{output_file, result_file, state_dir};
+use super::{Shared, archive};
+use crate::attempt::{Absence, Finished, HostError, RunningAttempt};
+use crate::dir::AttemptDir;
+use crate::outcome::{Outcome, OutcomeKind, Reason};
+use fencepost_api::execution::{Answer, AskedFor, Assignment, Ended as End, Report};
+use fencepost_core::dag::OutputType;
+use fencepost_core::outputs;
+use fencepost_core::time::Span;
+use serde_json::Value;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Reports sent in one call.
+const BATCH: usize = 128;
+/// Largest result file that is read.
+const RESULT_MAX: u64 = 64 << 10;
+
+/// An attempt whose end is known.
+pub(super) struct Ended {
+    pub(super) name: String,
+    pub(super) report: Report,
+}
+
+/// Sends reports until each is answered. The results lie on the disk meanwhile: a worker that dies
+/// here leaves them to its successor.
+pub(super) async fn run(shared: Arc<Shared>, mut ended: mpsc::Receiver<Ended>) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while ended.recv_many(&mut batch, BATCH).await > 0 {
+        let reports: Vec<Report> = batch.iter().map(|one| one.report.clone()).collect();
+        shared.pass("reporting");
+        loop {
+            match shared.api.report(&shared.who.job_id, reports.clone()).await {
+                Ok(answers) => {
+                    shared.pass("reported");
+                    settle(&shared, batch.drain(..).zip(answers));
+                    break;
+                }
+                Err(_) => super::pause(super::AFTER_TROUBLE).await,
+            }
+        }
+    }
+}
+
+/// Accepted or refused, the attempt is over for this worker.
+fn settle(shared: &Arc<Shared>, answered: impl Iterator<Item = (Ended, Answer)>) {
+    for (one, _) in answered {
+        archive_later(shared, one.name);
+        shared.give_back(&one.report.token);
+    }
+}
+
+/// Archives a directory beside the async threads. One that fails is found again at the next start.
+pub(super) fn archive_later(shared: &Arc<Shared>, name: String) {
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_blocking(move || {
+        shared.pass("archiving");
+        let _ = archive::archive(&shared.settings.home, shared.host.as_ref(), &name);
+    });
+}
+
+/// The shim has ended: finds out how, and reports it.
+pub(super) async fn finish(
+    shared: &Arc<Shared>,
+    assignment: Assignment,
+    name: String,
+    running: Arc<dyn RunningAttempt>,
+) {
+    loop {
+        let handle = Arc::clone(&running);
+        let found = blocking(move || match handle.finish()? {
+            Finished::Outcome(outcome) => Ok(Absence::Proven(outcome)),
+            Finished::Absent(absent) => absent.prove(),
+        })
+        .await;
+        if let Ok(Absence::Proven(outcome)) = found {
+            return outcome_known(shared, &assignment, name, &outcome, "exit_status").await;
+        }
+        // Not sure that nothing runs any more: looked at again, never guessed.
+        super::pause(super::AFTER_TROUBLE).await;
+    }
+}
+
+/// Reports an outcome. `evidence` is what an end without an exit status is known by.
+pub(super) async fn outcome_known(
+    shared: &Arc<Shared>,
+    assignment: &Assignment,
+    name: String,
+    outcome: &Outcome,
+    evidence: &str,
+) {
+    let dir = shared.host.dir(&name);
+    let mut report = Report {
+        token: assignment.token.clone(),
+        ended: ended(outcome, evidence),
+        asked: None,
+        outputs: Vec::new(),
+        level: outcome.containment.map(|level| level.as_str().to_owned()),
+        message: outcome.error.clone(),
+    };
+    if matches!(report.ended, End::Exit { .. }) || outcome.success_before_signal {
+        report.asked = asked(&result_file(&dir));
+    }
+    let may_succeed = matches!(report.ended, End::Exit { code: 0 }) || report.asked.is_some();
+    if may_succeed {
+        read_outputs(&dir, assignment, &mut report);
+    }
+    // An empty state directory keeps nothing.
+    let _ = std::fs::remove_dir(state_dir(shared, assignment));
+    send(shared, name, report).await;
+}
+
+async fn send(shared: &Arc<Shared>, name: String, report: Report) {
+    if let Some(active) = shared.active().get_mut(&report.token) {
+        active.running = None;
+    }
+    // The receiver lives as long as the worker.
+    let _ = shared.ended.send(Ended { name, report }).await;
+}
+
+/// Reports that an attempt never ran.
+pub(super) async fn never_ran(
+    shared: &Arc<Shared>,
+    assignment: &Assignment,
+    name: &str,
+    why: String,
+) {
+    unusable(shared, assignment, name, End::NeverRan, why).await;
+}
+
+/// Reports an end that no process had a part in.
+pub(super) async fn unusable(
+    shared: &Arc<Shared>,
+    assignment: &Assignment,
+    name: &str,
+    ended: End,
+    why: String,
+) {
+    let report = Report {
+        token: assignment.token.clone(),
+        ended,
+        asked: None,
+        outputs: Vec::new(),
+        level: None,
+        message: Some(why),
+    };
+    send(shared, name.to_owned(), report).await;
+}
+
+fn ended(outcome: &Outcome, evidence: &str) -> End {
+    let code = outcome.exit_code.and_then(|code| u8::try_from(code).ok());
+    match (outcome.kind, outcome.reason) {
+        (OutcomeKind::Exited, _) => End::Exit { code: code.unwrap_or(u8::MAX) },
+        (OutcomeKind::Signaled, _) => End::Signal { signal: outcome.signal.unwrap_or(9) },
+        (OutcomeKind::CouldNotExec, _) => End::CouldNotExec { code: code.unwrap_or(126) },
+        (OutcomeKind::NeverRan, _) => End::NeverRan,
+        (OutcomeKind::Gone, _) => End::Gone { evidence: evidence.into() },
+        (OutcomeKind::Stopped, Some(Reason::ExecutionTimeout)) => {
+            End::ExecutionTimeout { code: graceful(outcome, code) }
+        }
+        (OutcomeKind::Stopped, Some(Reason::StallTimeout)) => {
+            End::StallTimeout { code: graceful(outcome, code) }
+        }
+        (OutcomeKind::Stopped, Some(Reason::SelfFence)) => {
+            End::Gone { evidence: "self_fence".into() }
+        }
+        (OutcomeKind::Stopped, _) => End::Stopped { code, signal: outcome.signal },
+    }
+}
+
+fn graceful(outcome: &Outcome, code: Option<u8>) -> Option<u8> {
+    code.filter(|_| outcome.graceful || outcome.success_before_signal)
+}
+
+/// What the result file asks for; a file that is not one asks for nothing.
+fn asked(path: &Path) -> Option<AskedFor> {
+    let mut text = String::new();
+    std::fs::File::open(path).ok()?.take(RESULT_MAX).read_to_string(&mut text).ok()?;
+    let result: Value = serde_json::from_str(&text).ok()?;
+    match result.get("status")?.as_str()? {
+        "success" => Some(AskedFor::Success),
+        "skip" => Some(AskedFor::Skip),
+        "fail" => Some(AskedFor::Fail),
+        "hold" => Some(AskedFor::Hold),
+        "retry" => {
+            let after = result.get("retry_after").and_then(Value::as_str);
+            let after = after.and_then(|text| text.parse::<Span>().ok());
+            Some(AskedFor::Retry { after_ms: after.map(Span::as_millis) })
+        }
+        _ => None,
+    }
+}
+
+/// Reads the outputs; a success whose outputs are not as declared cannot be taken.
+fn read_outputs(dir: &AttemptDir, assignment: &Assignment, report: &mut Report) {
+    let mut bytes = Vec::new();
+    if let Ok(file) = std::fs::File::open(output_file(dir)) {
+        let most = u64::try_from(outputs::OUTPUT_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
+        // What cannot be read is missing.
+        let _ = file.take(most).read_to_end(&mut bytes);
+    }
+    let declared: Vec<(String, OutputType)> = assignment
+        .work
+        .iter()
+        .flat_map(|work| &work.outputs)
+        .filter_map(|(name, of)| Some((name.clone(), OutputType::parse(of)?)))
+        .collect();
+    match outputs::parse(&bytes, &declared) {
+        Ok(found) => report.outputs = found,
+        Err(error) if matches!(report.asked, None | Some(AskedFor::Success)) => {
+            report.ended = End::OutputsInvalid;
+            report.asked = None;
+            report.message = Some(error.to_string());
+        }
+        // Skipped or failed by its own word: its outputs are not taken anyway.
+        Err(_) => {}
+    }
+}
+
+/// An error with its causes.
+pub(super) fn chain(error: &HostError) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,57 @@
+//! What a worker is told at its start.
+
+use crate::clock::ClockKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a worker works.
+#[derive(Clone)]
+pub struct Settings {
+    pub home: PathBuf,
+    pub queues: Vec<String>,
+    pub slots: u32,
+    pub heartbeat_interval: Duration,
+    /// How long a shim waits for the next owner.
+    pub orphan_ttl: Duration,
+    /// The longest time between SIGTERM and SIGKILL.
+    pub kill_grace: Duration,
+    pub margin: Duration,
+    pub drain_timeout: Duration,
+    /// Bytes of log of one attempt.
+    pub log_limit: u64,
+    /// The strongest containment that tasks get unless they ask: `auto` or a level.
+    pub containment: String,
+    /// Variables of this host that tasks see (the allow list is applied here).
+    pub host_env: Vec<(String, String)>,
+    /// The clock of the pages.
+    pub clock: ClockKind,
+    /// Reads that clock, in nanoseconds.
+    pub now_ns: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// Who a worker is, this time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub job_id: String,
+    pub name: String,
+    pub host: String,
+    pub pid: u32,
+    pub pid_start: u64,
+    pub boot_id: String,
+    pub machine_id: String,
+    pub home_id: String,
+    pub version: String,
+}
+
+/// Host variables that a task may see.
+const ALLOWED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+
+impl Settings {
+    /// The host's variables that are on the allow list: a run does not depend on which shell
+    /// started the worker.
+    pub fn allowed_env(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let allowed = |name: &str| ALLOWED.contains(&name) || name.starts_with("SSL_CERT_");
+        self.host_env.iter().filter(move |(name, _)| allowed(name)).cloned()
+    }
+}

@@ -1,0 +1,151 @@
+//! From an assignment to what its shim is told, and the files that the task is given.
+
+use super::Shared;
+use crate::dir::AttemptDir;
+use crate::spec::{Containment, ShimSpec, VERSION};
+use fencepost_api::execution::{Assignment, Work};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const SCRIPT: &str = "script";
+const PARAMS: &str = "params.json";
+const INPUTS: &str = "inputs.json";
+const OUTPUTS: &str = "outputs";
+const RESULT: &str = "result.json";
+
+/// `FENCEPOST_OUTPUT_FILE`.
+pub(super) fn output_file(dir: &AttemptDir) -> PathBuf {
+    dir.io().join(OUTPUTS)
+}
+
+/// `FENCEPOST_RESULT_FILE`.
+pub(super) fn result_file(dir: &AttemptDir) -> PathBuf {
+    dir.io().join(RESULT)
+}
+
+/// The spec of an attempt.
+pub(super) fn spec(
+    shared: &Shared,
+    dir: &AttemptDir,
+    assignment: &Assignment,
+    work: &Work,
+) -> ShimSpec {
+    let settings = &shared.settings;
+    let mut argv = work.argv.clone();
+    if work.script.is_some() {
+        argv.push(text(dir.io().join(SCRIPT)));
+    }
+    let own_grace = work.kill_grace_ms.and_then(|ms| u64::try_from(ms).ok());
+    let positive = |ms: Option<i64>| ms.and_then(|ms| u64::try_from(ms).ok());
+    ShimSpec {
+        version: VERSION,
+        token: assignment.token.clone(),
+        attempt_id: assignment.attempt_id.clone(),
+        argv,
+        env: environment(shared, dir, assignment, work),
+        cwd: work.working_dir.as_ref().map_or_else(|| dir.work(), PathBuf::from),
+        run_as_user: work.run_as_user.clone(),
+        containment: containment(work, &settings.containment),
+        kill_grace_ms: own_grace.unwrap_or(u64::MAX),
+        worker_kill_grace_ms: millis(settings.kill_grace),
+        execution_timeout_ms: positive(work.execution_timeout_ms),
+        stall_timeout_ms: positive(work.stall_timeout_ms),
+        graceful_exit_codes: work.graceful_exit_codes.iter().map(|code| (*code).into()).collect(),
+        log_limit: settings.log_limit,
+        clock: settings.clock,
+        margin_ms: millis(settings.margin),
+        result_file: Some(result_file(dir)),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn text(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// The task's word goes before the worker's.
+fn containment(work: &Work, default: &str) -> Containment {
+    let named = if work.containment == "auto" { default } else { &work.containment };
+    match named {
+        "pidns" => Containment::Pidns,
+        "cgroup" => Containment::Cgroup,
+        "group" => Containment::Group,
+        _ => Containment::Auto,
+    }
+}
+
+/// The host's allow list, then the task's own, then the places that are this worker's to name.
+fn environment(
+    shared: &Shared,
+    dir: &AttemptDir,
+    assignment: &Assignment,
+    work: &Work,
+) -> Vec<(String, String)> {
+    let mut env: Vec<(String, String)> = Vec::new();
+    let places = [
+        ("FENCEPOST_OUTPUT_FILE", output_file(dir)),
+        ("FENCEPOST_RESULT_FILE", result_file(dir)),
+        ("FENCEPOST_PARAMS_FILE", dir.io().join(PARAMS)),
+        ("FENCEPOST_INPUTS_FILE", dir.io().join(INPUTS)),
+        ("FENCEPOST_LEASE_FILE", dir.lease()),
+        ("FENCEPOST_WORK_DIR", dir.work()),
+        ("FENCEPOST_TMP_DIR", dir.tmp()),
+        ("FENCEPOST_STATE_DIR", state_dir(shared, assignment)),
+    ];
+    let places = places.into_iter().map(|(name, path)| (name.to_owned(), text(path)));
+    let temporary = [("TMPDIR".to_owned(), text(dir.tmp()))];
+    let all = shared.settings.allowed_env().chain(temporary).chain(work.env.clone()).chain(places);
+    for (name, value) in all {
+        // A NUL cannot be handed to a process; the value is cut there rather than the task lost.
+        let value = value.split('\0').next().unwrap_or_default().to_owned();
+        env.retain(|(other, _)| *other != name);
+        env.push((name, value));
+    }
+    env
+}
+
+/// `FENCEPOST_STATE_DIR`: kept from one attempt of a task instance to the next.
+pub(super) fn state_dir(shared: &Shared, assignment: &Assignment) -> PathBuf {
+    let name = match assignment.map_index {
+        index if index >= 0 => format!("{}.{index}", assignment.task_id),
+        _ => assignment.task_id.clone(),
+    };
+    let state = shared.settings.home.join("state");
+    state.join(&assignment.dag_id).join(&assignment.run_id).join(name)
+}
+
+/// Writes the files that the task reads, and makes its state directory.
+pub(super) fn write_files(
+    shared: &Shared,
+    dir: &AttemptDir,
+    assignment: &Assignment,
+    work: &Work,
+) -> io::Result<()> {
+    let owner = work.run_as_user.as_deref();
+    // Another user cannot read what only root may; his directory is closed to everybody else.
+    let mode = if owner.is_some() { 0o644 } else { 0o600 };
+    let write = |name: &str, content: &[u8]| -> io::Result<()> {
+        let path = dir.io().join(name);
+        let mut file = File::options().write(true).create_new(true).mode(mode).open(path)?;
+        file.write_all(content)
+    };
+    if let Some(script) = &work.script {
+        write(SCRIPT, script.as_bytes())?;
+    }
+    write(PARAMS, work.params.to_string().as_bytes())?;
+    write(INPUTS, work.inputs.to_string().as_bytes())?;
+    let state = state_dir(shared, assignment);
+    DirBuilder::new().recursive(true).mode(0o711).create(&state)?;
+    if owner.is_some() {
+        // Its parent directories list nothing to others.
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o777))?;
+    }
+    Ok(())
+}
