@@ -65,6 +65,8 @@ pub enum Found {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Poll {
     pub job_id: String,
+    /// Tokens in its hands: a claim of its own that is not among them is delivered again.
+    pub held: Vec<String>,
     /// How many attempts it can take now.
     pub free_slots: u32,
     pub queues: Vec<String>,
@@ -78,8 +80,6 @@ pub struct Poll {
 pub struct Polled {
     pub assignments: Vec<Assignment>,
     pub stops: Vec<StopOrder>,
-    /// Logs of attempts whose rows are gone: their directories may be removed.
-    pub purges: Vec<Purge>,
 }
 
 /// An attempt is to be stopped.
@@ -91,13 +91,6 @@ pub struct StopOrder {
     pub by: String,
     /// SIGKILL at once.
     pub kill_now: bool,
-}
-
-/// A directory of an attempt that nobody needs any more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Purge {
-    pub id: i64,
-    pub tokens: Vec<String>,
 }
 
 /// An attempt that the worker has claimed.
@@ -168,18 +161,33 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Ended {
-    Exit { code: u8 },
-    Signal { signal: i32 },
-    CouldNotExec { code: u8 },
-    ExecutionTimeout { code: Option<u8> },
-    StallTimeout { code: Option<u8> },
+    Exit {
+        code: u8,
+    },
+    Signal {
+        signal: i32,
+    },
+    CouldNotExec {
+        code: u8,
+    },
+    ExecutionTimeout {
+        code: Option<u8>,
+    },
+    StallTimeout {
+        code: Option<u8>,
+    },
     /// By a stop order.
-    Stopped { code: Option<u8>, signal: Option<i32> },
+    Stopped {
+        code: Option<u8>,
+        signal: Option<i32>,
+    },
     TemplateError,
     OutputsInvalid,
     NeverRan,
     /// Without an exit status; `evidence` is `exit_status`, `successor`, `boot_id`, `self_fence`.
-    Gone { evidence: String },
+    Gone {
+        evidence: String,
+    },
 }
 
 /// The `status` of a result file.
@@ -245,8 +253,6 @@ pub trait ExecutionApi: Send + Sync {
     fn beat(&self, request: Beat) -> Reply<'_, Beaten>;
     /// Claims that were never started go back (`released`).
     fn release(&self, job_id: &str, tokens: Vec<String>) -> Reply<'_, Vec<Answer>>;
-    /// The worker removed these directories.
-    fn purged(&self, job_id: &str, ids: Vec<i64>) -> Reply<'_, ()>;
     /// The worker ends in order; what runs is left to its shims and its successor.
     fn leave(&self, job_id: &str) -> Reply<'_, ()>;
 }

@@ -117,6 +117,13 @@ impl OutputType {
             Self::Object => "object",
         }
     }
+    /// The type of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [
+            Self::String, Self::Integer, Self::Number, Self::Boolean, Self::Array, Self::Object,
+        ];
+        all.into_iter().find(|of| of.as_str() == text)
+    }
     fn fits(self, value: &Value) -> bool {
         match self {
             Self::String => value.is_string(),

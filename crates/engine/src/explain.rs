@@ -33,7 +33,7 @@ pub struct Gate {
 }
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub run: Run,
     pub ti: Option<Ti>,

@@ -128,7 +128,8 @@ async fn work_turn(shared: &Arc<Shared>) {
     let free = if full.is_some() { 0 } else { shared.free_slots() };
     let polled = tokio::select! {
         polled = shared.api.poll(shared.poll(free)) => polled,
-        // Another number of slots is free: ask anew.
+        // Another number of slots is free: ask anew. A claim whose answer is dropped here is
+        // delivered again, since it is not among the tokens that are held.
         () = shared.changed.notified(), if free < shared.settings.slots => return,
     };
     match polled {
@@ -137,7 +138,7 @@ async fn work_turn(shared: &Arc<Shared>) {
                 shared.stop(&order);
             }
             if !assignments.is_empty() {
-                launch::begin(shared, assignments).await;
+                launch::begin(shared, assignments);
             }
         }
         Err(_) => pause(AFTER_TROUBLE).await,
@@ -192,6 +193,7 @@ impl Shared {
         let known = active.iter().filter(|(_, a)| a.stop.is_some()).map(|(t, _)| t.clone());
         Poll {
             job_id: self.who.job_id.clone(),
+            held: active.keys().cloned().collect(),
             free_slots,
             queues: self.settings.queues.clone(),
             wait_ms: u64::try_from(POLL_WAIT.as_millis()).unwrap_or(0),

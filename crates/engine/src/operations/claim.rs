@@ -19,36 +19,49 @@ pub struct Work {
     pub stopping: Vec<Attempt>,
 }
 
-/// Claims up to `free_slots` attempts for a live job, and reads its stop orders.
-pub async fn claim(
-    cx: &Cx,
-    job_id: JobId,
-    queues: &[String],
-    free_slots: u32,
-) -> Result<Work, EngineError> {
+/// What a worker can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wants<'a> {
+    /// Tokens in its hands.
+    pub held: &'a [Token],
+    pub queues: &'a [String],
+    pub free_slots: u32,
+}
+
+/// Open attempts of one job that are looked through for lost deliveries.
+const OPEN: u32 = 1_000;
+
+/// Claims up to `free_slots` attempts for a live job, and reads its stop orders. A claim of its
+/// own that it does not hold was lost on the way: it is delivered again.
+pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, EngineError> {
     // Reading first costs no sync of the disk when there is nothing.
     let look = cx.store.read("look_for_work").await?;
-    let waiting = waiting(&look, queues, free_slots).await?;
-    let stopping = attempt::stopping(&look, job_id).await?;
+    let waiting = waiting(&look, wants.queues, wants.free_slots).await?;
+    let open = attempt::open_of(&look, job_id, 0, OPEN).await?;
     drop(look);
-    if !waiting {
-        return Ok(Work { claimed: Vec::new(), stopping });
+    let lost = |a: &&Attempt| a.state == AttemptState::Claimed && !wants.held.contains(&a.token);
+    let mut tokens: Vec<Token> = open.iter().filter(lost).map(|a| a.token).collect();
+    let stopping = open.into_iter().filter(|a| a.state == AttemptState::Stopping).collect();
+    if waiting {
+        tokens.extend(take(cx, job_id, wants).await?);
     }
+    Ok(Work { claimed: load(cx, &tokens).await?, stopping })
+}
+
+async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, EngineError> {
     let tx = cx.store.begin("claim").await?;
-    let Some(job) = live(&tx, job_id).await? else {
-        return Ok(Work { claimed: Vec::new(), stopping });
-    };
+    let Some(job) = live(&tx, job_id).await? else { return Ok(Vec::new()) };
     let by = Claimer { job_id, worker: &job.name, host: &job.host };
     let mut tokens = Vec::new();
-    for queue in queues {
-        let left = free_slots.saturating_sub(u32::try_from(tokens.len()).unwrap_or(u32::MAX));
+    for queue in wants.queues {
+        let taken = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        let left = wants.free_slots.saturating_sub(taken);
         if left > 0 {
             tokens.extend(attempt::claim(&tx, by, queue, left).await?);
         }
     }
     tx.commit().await?;
-    let claimed = load(cx, &tokens).await?;
-    Ok(Work { claimed, stopping })
+    Ok(tokens)
 }
 
 async fn waiting(tx: &Tx, queues: &[String], free_slots: u32) -> Result<bool, EngineError> {

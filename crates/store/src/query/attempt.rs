@@ -347,16 +347,6 @@ pub async fn change_stop(
     tx.execute_many(&ATTEMPT_HARDEN_STOP, sets).await.map(drop)
 }
 
-const ATTEMPT_STOPPING: Stmt = Stmt::same(
-    "attempt_stopping",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM attempt WHERE job_id = $1 AND state = 'stopping'
-            AND state IN ('claimed', 'running', 'stopping', 'lost_open')
-          ORDER BY token LIMIT 10000"
-    ),
-);
 const ATTEMPT_OPEN: Stmt = Stmt::same(
     "attempt_open",
     concat!(
@@ -367,11 +357,6 @@ const ATTEMPT_OPEN: Stmt = Stmt::same(
             AND token > $2 ORDER BY token LIMIT $3"
     ),
 );
-
-/// Attempts of a job that are to be stopped.
-pub async fn stopping(tx: &Tx, job_id: JobId) -> Result<Vec<Attempt>, StoreError> {
-    decode_all(tx.query(&ATTEMPT_STOPPING, values![job_id]).await?)
-}
 
 /// Attempts that a job claimed and that have not ended, by page.
 pub async fn open_of(

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where live attempts have their directories, below the home.
-pub const LIVE: &str = "attempts";
+pub(super) const LIVE: &str = "attempts";
 const ARCHIVE: &str = "logs";
 
 /// The directory of an ended attempt: `logs/GROUP/NAME`, a thousand tokens to a group.

@@ -15,14 +15,15 @@ struct Ready {
     prepared: Option<Box<dyn PreparedAttempt>>,
 }
 
-/// Starts fresh claims.
-pub(super) async fn begin(shared: &Arc<Shared>, assignments: Vec<Assignment>) {
+/// Starts fresh claims, beside the loop: an end of the loop does not cut a start in half.
+pub(super) fn begin(shared: &Arc<Shared>, assignments: Vec<Assignment>) {
     shared.pass("claimed");
     for assignment in &assignments {
         shared.take(&assignment.token);
     }
     let named = assignments.into_iter().map(|a| (a.token.clone(), a)).collect();
-    start_all(shared, named).await;
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move { start_all(&shared, named).await });
 }
 
 /// Starts claims in directories of the given names.
@@ -147,7 +148,7 @@ pub(super) fn watch(
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         if let Ok(fd) = running.exit_fd().try_clone_to_owned()
-            && let Ok(fd) = tokio::io::unix::AsyncFd::new(fd)
+            && let Ok(fd) = tokio::io::unix::AsyncFd::register(fd)
         {
             // An error here means that the reactor is gone: so is the worker.
             let _ = fd.readable().await;

@@ -178,7 +178,7 @@ fn forget(shared: &Arc<Shared>, name: String) {
 async fn wait(running: &Arc<dyn RunningAttempt>) -> Result<(), HostError> {
     let failed = || HostError::io("watching", "a shim");
     let fd = running.exit_fd().try_clone_to_owned().map_err(failed())?;
-    let fd = tokio::io::unix::AsyncFd::new(fd).map_err(failed())?;
+    let fd = tokio::io::unix::AsyncFd::register(fd).map_err(failed())?;
     let guard = fd.readable().await.map_err(failed())?;
     drop(guard);
     Ok(())

@@ -1,0 +1,152 @@
+//! Between the words of the wire and the values of the domain.
+
+use fencepost_api::execution::{Answer, AskedFor, Ended, RefusedReason, Register, Report};
+use fencepost_api::problem::{Problem, ProblemCode};
+use fencepost_core::id::{JobId, Token};
+use fencepost_core::state::JobKind;
+use fencepost_core::time::Span;
+use fencepost_core::verdict::{Asked, Death, Ending, Unusable};
+use fencepost_engine::error::{EngineError, Refusal};
+use fencepost_engine::operations::register::Identity;
+use fencepost_engine::operations::report::EndReport;
+use fencepost_engine::operations::{self, Refused};
+use fencepost_store::StoreErrorKind;
+use sha2::{Digest, Sha256};
+
+/// An error of the engine as a problem.
+pub(crate) fn problem(error: &EngineError) -> Problem {
+    let code = match error {
+        EngineError::Store(store) => match store.kind {
+            StoreErrorKind::Full => ProblemCode::NoSpace,
+            StoreErrorKind::Unavailable => ProblemCode::Unavailable,
+            StoreErrorKind::Constraint | StoreErrorKind::Corrupt | StoreErrorKind::Decode => {
+                ProblemCode::Internal
+            }
+        },
+        EngineError::NoVersion(_) | EngineError::BadVersion { .. } => ProblemCode::Internal,
+        EngineError::Refused(refusal) => refusal_code(refusal),
+    };
+    Problem::new(code, error.to_string())
+}
+
+fn refusal_code(refusal: &Refusal) -> ProblemCode {
+    match refusal {
+        Refusal::NoDag(_) => ProblemCode::NoSuchDag,
+        Refusal::NoRun { .. } => ProblemCode::NoSuchRun,
+        Refusal::NoTask { .. } => ProblemCode::NoSuchTask,
+        Refusal::NoAttempt(_) => ProblemCode::NoSuchAttempt,
+        Refusal::Inactive(_) => ProblemCode::InactiveDag,
+        Refusal::RunExists { .. } => ProblemCode::RunExists,
+        Refusal::Invalid(_) => ProblemCode::ValidationFailed,
+        Refusal::AlreadyTerminal { .. } => ProblemCode::AlreadyTerminal,
+        Refusal::StillActive { .. } => ProblemCode::StillActive,
+        Refusal::NoPool(_) => ProblemCode::NoSuchPool,
+        Refusal::PoolInUse(_) => ProblemCode::PoolInUse,
+    }
+}
+
+pub(super) fn job(text: &str) -> Result<JobId, Problem> {
+    text.parse().map_err(|e| Problem::new(ProblemCode::BadRequest, format!("{e}")))
+}
+
+pub(super) fn attempt_token(text: &str) -> Result<Token, Problem> {
+    text.parse().map_err(|e| Problem::new(ProblemCode::BadRequest, format!("{e}")))
+}
+
+pub(super) fn worker_identity(request: &Register) -> Result<Identity, Problem> {
+    Ok(Identity {
+        job_id: job(&request.job_id)?,
+        kind: JobKind::Worker,
+        name: request.name.clone(),
+        host: request.host.clone(),
+        pid: request.pid,
+        pid_start: i64::try_from(request.pid_start).unwrap_or(i64::MAX),
+        boot_id: request.boot_id.clone(),
+        machine_id: request.machine_id.clone(),
+        home_id: request.home_id.clone(),
+        version: request.version.clone(),
+        queues: request.queues.clone(),
+        slots: request.slots,
+        lease_ttl: request.lease_ttl_ms.map(Span::from_millis),
+    })
+}
+
+pub(super) fn answer(answer: operations::Answer) -> Answer {
+    match answer {
+        operations::Answer::Accepted => Answer::Accepted,
+        operations::Answer::Refused(why, detail) => {
+            let reason = match why {
+                Refused::Superseded => RefusedReason::Superseded,
+                Refused::Fenced => RefusedReason::Fenced,
+                Refused::Cancelled => RefusedReason::Cancelled,
+                Refused::NotRunning => RefusedReason::NotRunning,
+                Refused::RunningElsewhere => RefusedReason::RunningElsewhere,
+            };
+            Answer::Refused { reason, detail }
+        }
+    }
+}
+
+pub(super) fn end_report(report: Report) -> Result<EndReport, Problem> {
+    let wire = serde_json::to_string(&report)
+        .map_err(|e| Problem::new(ProblemCode::BadRequest, e.to_string()))?;
+    let digest = Sha256::digest(wire.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+    let (exit_code, signal) = status(&report.ended);
+    let evidence = match &report.ended {
+        Ended::Gone { evidence } => Some(evidence.clone()),
+        _ => None,
+    };
+    Ok(EndReport {
+        token: attempt_token(&report.token)?,
+        ending: ending(&report.ended),
+        asked: report.asked.map(asked),
+        outputs: report.outputs,
+        level: report.level,
+        message: report.message,
+        exit_code,
+        signal,
+        evidence,
+        digest,
+    })
+}
+
+fn status(ended: &Ended) -> (Option<i64>, Option<i64>) {
+    match ended {
+        Ended::Exit { code } | Ended::CouldNotExec { code } => (Some((*code).into()), None),
+        Ended::Signal { signal } => (None, Some((*signal).into())),
+        Ended::ExecutionTimeout { code } | Ended::StallTimeout { code } => {
+            (code.map(Into::into), None)
+        }
+        Ended::Stopped { code, signal } => (code.map(Into::into), signal.map(Into::into)),
+        Ended::TemplateError | Ended::OutputsInvalid | Ended::NeverRan | Ended::Gone { .. } => {
+            (None, None)
+        }
+    }
+}
+
+fn ending(ended: &Ended) -> Ending {
+    match ended {
+        Ended::Exit { code } => Ending::Exit(*code),
+        Ended::Signal { signal } => Ending::Signal(*signal),
+        Ended::CouldNotExec { code } => Ending::CouldNotExec(*code),
+        Ended::ExecutionTimeout { code } => Ending::ExecutionTimeout(*code),
+        Ended::StallTimeout { code } => Ending::StallTimeout(*code),
+        Ended::Stopped { .. } => Ending::Stopped,
+        Ended::TemplateError => Ending::Unusable(Unusable::Template),
+        Ended::OutputsInvalid => Ending::Unusable(Unusable::Outputs),
+        Ended::NeverRan => Ending::NeverRan,
+        // A task that fenced itself says nothing about being poison; a lone death may.
+        Ended::Gone { evidence } if evidence == "self_fence" => Ending::Gone(Death::Orderly),
+        Ended::Gone { .. } => Ending::Gone(Death::Single),
+    }
+}
+
+fn asked(asked: AskedFor) -> Asked {
+    match asked {
+        AskedFor::Success => Asked::Success,
+        AskedFor::Skip => Asked::Skip,
+        AskedFor::Fail => Asked::Fail,
+        AskedFor::Retry { after_ms } => Asked::Retry { after: after_ms.map(Span::from_millis) },
+        AskedFor::Hold => Asked::Hold,
+    }
+}

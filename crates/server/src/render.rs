@@ -1,0 +1,198 @@
+//! From the facts of an attempt to what its worker runs: templates rendered, environment made.
+
+use fencepost_api::execution::Work;
+use fencepost_core::dag::{Action, Containment, Task};
+use fencepost_core::plan::runs::map_element;
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_dagfile::template::{AttemptFacts, Context, ShortDates, TemplateError, evaluate, render};
+use fencepost_engine::facts::Facts;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// The interpreter of `run` where the file names none.
+const SHELL: [&str; 4] = ["bash", "-euo", "pipefail", "--"];
+/// Values larger than this are only in the file of inputs or params.
+const VARIABLE_MAX: usize = 8 << 10;
+
+/// The template context of a task instance.
+pub fn context(facts: &Facts) -> Context {
+    let (dag, run, ti) = (&facts.version.dag, &facts.run, &facts.ti);
+    let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
+    let task = dag.tasks.get(ti.key.task_index as usize);
+    let attempt = facts.attempt.as_ref().map(|attempt| AttemptFacts {
+        attempt_id: attempt.attempt_id.clone(),
+        fencing_token: attempt.token.as_i64().to_string(),
+        idempotency_key: idempotency_key(facts),
+        try_number: ti.try_number,
+        max_tries: ti.max_tries,
+        attempt_number: attempt.number,
+        prev_outcome: attempt.prev_outcome.clone(),
+    });
+    Context {
+        dag_id: run.dag_id.clone(),
+        task_id: ti.task_id.clone(),
+        run_id: run.run_id.clone(),
+        run_type: run.run_type.as_str().into(),
+        timezone: dag.timing.timezone.clone(),
+        map_index: ti.key.map_index.into(),
+        logical_date: run.logical_date,
+        data_interval_start: run.interval_start,
+        data_interval_end: run.interval_end,
+        run_started_at: run.started_at,
+        params: object(&run.params),
+        conf: object(&run.conf),
+        outputs: facts.outputs.clone(),
+        mapped: task.map(|task| mapped(task, ti.key.map_index)).unwrap_or_default(),
+        attempt,
+    }
+}
+
+fn mapped(task: &Task, map_index: i32) -> Vec<(String, Value)> {
+    map_element(task, map_index).into_iter().collect()
+}
+
+/// Evaluates a `when`: the engine's function for it.
+pub fn condition(expression: &str, facts: &Facts) -> Result<bool, String> {
+    evaluate(expression, &context(facts)).map_err(|error| error.to_string())
+}
+
+/// The key that stays the same over attempts and tries: a hash of what the work is.
+pub fn idempotency_key(facts: &Facts) -> String {
+    let date = facts.run.logical_date.map(|at| at.to_string());
+    let what = format!(
+        "{}\n{}\n{}\n{}\n{}",
+        facts.run.dag_id,
+        facts.ti.task_id,
+        facts.ti.key.map_index,
+        date.as_deref().unwrap_or(&facts.run.run_id),
+        facts.ti.generation,
+    );
+    Sha256::digest(what.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Renders everything that the worker needs.
+pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
+    let context = context(facts);
+    let task = &facts.version.dag.tasks[facts.ti.key.task_index as usize];
+    let (argv, script) = action(task, &context)?;
+    let mut env = Vec::new();
+    for (name, template) in facts.version.dag.env.iter().chain(&task.env) {
+        env.push((name.clone(), render(&format!("env.{name}"), template, &context)?));
+    }
+    // Ours come last and win: a task can rely on them whatever the file says.
+    env.extend(variables(facts, &context));
+    let working_dir = task.working_dir.as_deref();
+    Ok(Work {
+        argv,
+        script,
+        env,
+        params: facts.run.params.clone(),
+        inputs: serde_json::to_value(&facts.outputs).unwrap_or_default(),
+        working_dir: working_dir.map(|dir| render("working_dir", dir, &context)).transpose()?,
+        run_as_user: task.run_as_user.clone(),
+        containment: containment(task.containment).into(),
+        execution_timeout_ms: task.times.execution_timeout.map(Span::as_millis),
+        stall_timeout_ms: task.times.stall_timeout.map(Span::as_millis),
+        kill_grace_ms: task.times.kill_grace.map(Span::as_millis),
+        graceful_exit_codes: task.graceful_exit_codes.clone(),
+        outputs: task.outputs.iter().map(|(name, of)| (name.clone(), of.as_str().into())).collect(),
+    })
+}
+
+fn containment(of: Containment) -> &'static str {
+    match of {
+        Containment::Auto => "auto",
+        Containment::Pidns => "pidns",
+        Containment::Cgroup => "cgroup",
+        Containment::Group => "group",
+    }
+}
+
+type Rendered = (Vec<String>, Option<String>);
+
+fn action(task: &Task, context: &Context) -> Result<Rendered, TemplateError> {
+    match &task.action {
+        Action::Run(script) => {
+            let shell = if task.shell.is_empty() {
+                SHELL.iter().map(ToString::to_string).collect()
+            } else {
+                task.shell.clone()
+            };
+            Ok((shell, Some(render("run", script, context)?)))
+        }
+        Action::Command(argv) => {
+            let one = |arg: &String| render("command", arg, context);
+            Ok((argv.iter().map(one).collect::<Result<_, _>>()?, None))
+        }
+        Action::Noop => Ok((vec!["true".into()], None)),
+    }
+}
+
+/// The variables of 2-interfaces section 5 that the store knows.
+fn variables(facts: &Facts, context: &Context) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = Vec::new();
+    let mut set = |name: &str, value: String| out.push((format!("FENCEPOST_{name}"), value));
+    set("DAG_ID", context.dag_id.clone());
+    set("TASK_ID", context.task_id.clone());
+    set("RUN_ID", context.run_id.clone());
+    set("MAP_INDEX", context.map_index.to_string());
+    set("RUN_TYPE", context.run_type.clone());
+    let dates = [
+        ("LOGICAL_DATE", context.logical_date),
+        ("DATA_INTERVAL_START", context.data_interval_start),
+        ("DATA_INTERVAL_END", context.data_interval_end),
+    ];
+    for (name, at) in dates.into_iter().filter_map(|(name, at)| Some((name, at?))) {
+        set(name, rfc3339(at));
+    }
+    if let Some(at) = context.logical_date {
+        let short = ShortDates::of(at, &context.timezone);
+        set("DS", short.ds);
+        set("DS_NODASH", short.ds_nodash);
+        set("TS", short.ts);
+        set("TS_NODASH", short.ts_nodash);
+    }
+    if let Some(attempt) = &context.attempt {
+        set("TRY_NUMBER", attempt.try_number.to_string());
+        set("MAX_TRIES", attempt.max_tries.to_string());
+        set("ATTEMPT_NUMBER", attempt.attempt_number.to_string());
+        set("PREV_OUTCOME", attempt.prev_outcome.clone());
+        set("ATTEMPT_ID", attempt.attempt_id.clone());
+        set("FENCING_TOKEN", attempt.fencing_token.clone());
+        set("IDEMPOTENCY_KEY", attempt.idempotency_key.clone());
+    }
+    out.extend(values("PARAM", &context.params));
+    for (task, outputs) in &facts.outputs {
+        out.extend(values(&format!("INPUT_{}", variable_name(task)), outputs));
+    }
+    let mapped: Map<String, Value> = context.mapped.iter().cloned().collect();
+    out.extend(values("MAP", &mapped));
+    out
+}
+
+fn rfc3339(at: Timestamp) -> String {
+    at.to_jiff().to_string()
+}
+
+/// `FENCEPOST_<KIND>_<NAME>`: scalars as text, the rest as JSON; nothing that is too large.
+fn values(kind: &str, values: &Map<String, Value>) -> Vec<(String, String)> {
+    values
+        .iter()
+        .filter_map(|(name, value)| {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Null => return None,
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                    value.to_string()
+                }
+            };
+            let fits = text.len() <= VARIABLE_MAX && !text.contains('\0');
+            fits.then(|| (format!("FENCEPOST_{kind}_{}", variable_name(name)), text))
+        })
+        .collect()
+}
+
+fn variable_name(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    name.chars().map(letter).collect()
+}
