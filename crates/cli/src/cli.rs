@@ -87,6 +87,10 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("fencepost "), "`{path}` has no example");
             assert!(command.get_about().is_some(), "`{path}` says nothing");
+            for argument in command.get_arguments() {
+                let (id, help) = (argument.get_id(), argument.get_help());
+                assert!(help.is_some(), "`{id}` of `{path}` says nothing");
+            }
         }
         Cli::command().get_subcommands().for_each(|command| check(command, "fencepost"));
     }

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::error::CliError;
 use crate::exit::Exit;
 use fencepost_core::time::Span;
-use keys::{Fallback, KEYS, Key};
+use keys::{Fallback, KEYS, Key, Kind};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -121,8 +121,10 @@ impl Settings {
         };
         let (values, mistakes) = read::read(&shown, &text);
         errors.extend(mistakes);
+        let folder = path.parent().unwrap_or(Path::new("."));
         for value in values {
-            self.set(value.key.name, value.text, value.place);
+            let text = from_folder(value.key.kind, value.text, folder);
+            self.set(value.key.name, text, value.place);
         }
     }
 
@@ -174,6 +176,28 @@ impl Settings {
     /// The value of a duration.
     pub(crate) fn span(&self, name: &str) -> Option<Span> {
         self.text(name)?.parse().ok()
+    }
+}
+
+/// A relative path in a file is one from the file's folder, whoever reads it from where.
+fn from_folder(kind: Kind, text: String, folder: &Path) -> String {
+    let (scheme, path) = match kind {
+        Kind::Path => ("", Some(text.as_str())),
+        Kind::StoreUrl => ("sqlite:", text.strip_prefix("sqlite:")),
+        Kind::Text
+        | Kind::Span
+        | Kind::Count(..)
+        | Kind::Share
+        | Kind::Address
+        | Kind::Url
+        | Kind::Names
+        | Kind::OneOf(_) => ("", None),
+    };
+    match path {
+        Some(path) if Path::new(path).is_relative() => {
+            format!("{scheme}{}", folder.join(path).display())
+        }
+        _ => text,
     }
 }
 

@@ -127,3 +127,20 @@ fn lint_names_both_keys_and_the_value_to_write() {
         }
     }
 }
+
+#[test]
+fn paths_in_the_file_are_from_its_folder_and_others_from_where_one_stands() {
+    let file = "[dags]\npath = \"dags\"\n[store]\nurl = \"sqlite:x/y.db\"\n";
+    let settings = load(file, &[], vec![]).unwrap();
+    for (key, end) in [("dags.path", "/dags"), ("store.url", "/x/y.db")] {
+        let text = settings.text(key).unwrap();
+        assert!(text.trim_start_matches("sqlite:").starts_with('/'), "{text}");
+        assert!(text.ends_with(end), "{text}");
+    }
+    let settings = load(file, &[("FENCEPOST__DAGS__PATH", "here")], vec![]).unwrap();
+    assert_eq!(settings.text("dags.path"), Some("here"));
+    let absolute = "[store]\nurl = \"postgres://host/db\"\n[dags]\npath = \"/a\"\n";
+    let settings = load(absolute, &[], vec![]).unwrap();
+    assert_eq!(settings.text("store.url"), Some("postgres://host/db"));
+    assert_eq!(settings.text("dags.path"), Some("/a"));
+}

@@ -24,13 +24,19 @@ pub(crate) enum Config {
     },
     /// Print the value of one key
     #[command(after_help = "Example:\n  fencepost config get worker.lease_ttl")]
-    Get { key: String },
+    Get {
+        /// `section.key`
+        key: String,
+    },
     /// Find contradictions; exit 2 if there are any
     #[command(after_help = "Example:\n  fencepost config lint --config fencepost.toml")]
     Lint,
     /// Say what a key means and where its value comes from
     #[command(after_help = "Example:\n  fencepost config explain worker.self_fence")]
-    Explain { key: String },
+    Explain {
+        /// `section.key`
+        key: String,
+    },
 }
 
 /// Does it.

@@ -34,7 +34,8 @@ tasks:
       word="$FENCEPOST_INPUT_HELLO_WORD"
       echo "$word has ${#word} letters"
 "#;
-const SETTINGS: &str = r#"# Every key with its value and origin:  fencepost config list
+const SETTINGS: &str = r#"# Every key with its value and origin:  fencepost config list --config fencepost.toml
+# Paths are relative to this file.
 [dags]
 path = "dags"
 
@@ -68,7 +69,10 @@ pub(super) fn run(cx: &Cx, args: Init) -> Outcome {
     }
     let to =
         if dir == Path::new(".") { String::new() } else { format!("cd {} && ", dir.display()) };
-    cx.out.remark(&format!("\nnext:  {to}fencepost validate dags/"));
+    cx.out.remark(&format!(
+        "\nnext:  {to}fencepost validate dags/\n\
+         then:  fencepost standalone --home .fencepost --config fencepost.toml"
+    ));
     Ok(Exit::Done)
 }
 

@@ -14,13 +14,18 @@ pub(crate) enum Pools {
     List,
     /// Show one pool
     #[command(after_help = "Example:\n  fencepost pools get warehouse")]
-    Get { name: String },
+    Get {
+        /// The pool's name
+        name: String,
+    },
     /// Make a pool, or change its slots
     #[command(
         after_help = "Example:\n  fencepost pools set warehouse 10 --description \"connections\""
     )]
     Set {
+        /// The pool's name
         name: String,
+        /// How many task slots may be in use at once
         slots: u32,
         /// What it stands for
         #[arg(long)]
@@ -28,7 +33,10 @@ pub(crate) enum Pools {
     },
     /// Delete a pool that no task uses
     #[command(after_help = "Example:\n  fencepost pools delete warehouse --yes")]
-    Delete { name: String },
+    Delete {
+        /// The pool's name
+        name: String,
+    },
 }
 
 /// Does it.

@@ -63,6 +63,7 @@ Examples:
     Note {
         #[command(flatten)]
         run: RunTarget,
+        /// The note
         text: String,
     },
 }

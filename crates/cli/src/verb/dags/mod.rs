@@ -24,12 +24,16 @@ pub(crate) enum Dags {
     List(List),
     /// Show one DAG: schedule, limits, tasks, params
     #[command(after_help = "Example:\n  fencepost dags show sales_daily")]
-    Show { dag: String },
+    Show {
+        /// The DAG's id
+        dag: String,
+    },
     /// Show the coming slots of a DAG, or the next one of each
     #[command(
         after_help = "Examples:\n  fencepost dags next\n  fencepost dags next sales_daily -n 5"
     )]
     Next {
+        /// The DAG's id; else the next slot of each
         dag: Option<String>,
         /// How many slots
         #[arg(short, default_value_t = 5)]
@@ -37,11 +41,16 @@ pub(crate) enum Dags {
     },
     /// List the versions of a DAG, newest first
     #[command(after_help = "Example:\n  fencepost dags versions sales_daily")]
-    Versions { dag: String },
+    Versions {
+        /// The DAG's id
+        dag: String,
+    },
     /// Print the file of a DAG as it is, or was at a version
     #[command(after_help = "Example:\n  fencepost dags source sales_daily --version 3")]
     Source {
+        /// The DAG's id
         dag: String,
+        /// Which version; else the newest
         #[arg(long, value_name = "N")]
         version: Option<u32>,
     },
@@ -50,6 +59,7 @@ pub(crate) enum Dags {
         after_help = "Examples:\n  fencepost dags diff sales_daily\n  fencepost dags diff sales_daily 3 5"
     )]
     Diff {
+        /// The DAG's id
         dag: String,
         /// From this version; else the one before TO
         from: Option<u32>,
@@ -58,10 +68,16 @@ pub(crate) enum Dags {
     },
     /// Start no more runs of a DAG by schedule
     #[command(after_help = "Example:\n  fencepost dags pause sales_daily")]
-    Pause { dag: String },
+    Pause {
+        /// The DAG's id
+        dag: String,
+    },
     /// Let a DAG run by schedule again; says first what starts at once
     #[command(after_help = "Example:\n  fencepost dags unpause sales_daily --dry-run")]
-    Unpause { dag: String },
+    Unpause {
+        /// The DAG's id
+        dag: String,
+    },
     /// Start a run now
     #[command(after_help = trigger::EXAMPLES)]
     Trigger(trigger::Trigger),
@@ -71,7 +87,9 @@ pub(crate) enum Dags {
     /// Draw the tasks of a DAG
     #[command(after_help = "Example:\n  fencepost dags graph sales_daily --format mermaid")]
     Graph {
+        /// The DAG's id
         dag: String,
+        /// The language
         #[arg(long = "format", value_name = "FORMAT", value_enum, default_value_t)]
         language: GraphFormat,
     },

@@ -22,6 +22,7 @@ Examples:
 /// What the new run is to be.
 #[derive(Debug, Args)]
 pub(crate) struct Trigger {
+    /// The DAG's id
     dag: String,
     /// The run's id; else manual__TIME_xxxx
     #[arg(long, value_name = "ID")]
