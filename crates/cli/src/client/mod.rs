@@ -127,7 +127,10 @@ impl Client {
             let empty = page.items.is_empty();
             items.extend(page.items.into_iter().take(left));
             match page.next_cursor {
-                Some(cursor) if items.len() < most && !empty => query["cursor"] = cursor.into(),
+                // A cursor that comes back would lead round and round.
+                Some(cursor) if items.len() < most && !empty && query["cursor"] != *cursor => {
+                    query["cursor"] = cursor.into();
+                }
                 _ => return Ok(items),
             }
         }

@@ -47,8 +47,7 @@ pub(crate) fn between(from: Option<&str>, to: Option<&str>, now: Timestamp) -> S
 /// `2026-09-22 05:10:02`, in UTC.
 pub(crate) fn date_time(at: Option<&str>) -> String {
     match at {
-        Some(at) if at.len() >= 19 => at[..19].replace('T', " "),
-        Some(at) => at.into(),
+        Some(at) => at.get(..19).unwrap_or(at).replace('T', " "),
         None => NOTHING.into(),
     }
 }
@@ -96,6 +95,8 @@ mod tests {
         assert_eq!(clock(at, now), "05:10:04");
         assert_eq!(clock(Some("2026-09-20T05:10:04.000Z"), now), "2026-09-20 05:10:04");
         assert_eq!(clock(Some("weird"), now), "weird");
+        let foreign = "2026-09-22T05:10:0é.000Z";
+        assert_eq!(clock(Some(foreign), now), foreign.replace('T', " "));
         assert_eq!(between(at, None, now), "3m12s");
         assert_eq!(between(None, None, now), "–");
     }

@@ -123,7 +123,7 @@ fn line(
         let text = cut(text, widths[index]);
         out.push_str(&paint(index).apply(&text, colour));
         if index + 1 < texts.len() {
-            out.push_str(&" ".repeat(widths[index] - text.width() + 2));
+            out.push_str(&" ".repeat(widths[index].saturating_sub(text.width()) + 2));
         }
     }
     out.truncate(out.trim_end().len());

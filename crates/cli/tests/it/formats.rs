@@ -21,9 +21,11 @@ fn json_is_the_whole_list_over_all_pages() {
 }
 
 #[test]
-fn an_endless_list_of_empty_pages_ends() {
+fn a_list_that_leads_round_and_round_ends() {
     let server = Server::start(|_| ok(json!({"items": [], "next_cursor": "again"})));
     assert_eq!(fencepost(&server, "dags list -o json").stdout, "[]\n");
+    let server = Server::start(|_| ok(json!({"items": [dag("a")], "next_cursor": "again"})));
+    assert_eq!(fencepost(&server, "dags list -o name").stdout, "a\na\n");
 }
 
 #[test]

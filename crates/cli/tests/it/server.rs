@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// What every answer says the time is.
 const DATE: &str = "Tue, 22 Sep 2026 05:13:16 GMT";
@@ -76,30 +77,47 @@ pub(crate) fn problem(code: ProblemCode, detail: &str) -> Reply {
 /// The server; it ends with the test's process.
 pub(crate) struct Server {
     pub(crate) address: String,
-    requests: Arc<Mutex<Vec<Request>>>,
+    seen: Arc<Seen>,
+}
+
+/// What was asked, and who waits for more.
+#[derive(Default)]
+struct Seen {
+    requests: Mutex<Vec<Request>>,
+    more: Condvar,
 }
 
 impl Server {
     pub(crate) fn start(handler: impl Fn(&Request) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
+        let seen = Arc::new(Seen::default());
+        let ours = Arc::clone(&seen);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 if let Some(request) = read(&stream) {
-                    seen.lock().unwrap().push(request.clone());
+                    ours.requests.lock().unwrap().push(request.clone());
+                    ours.more.notify_all();
                     write(&mut stream, &handler(&request));
                 }
             }
         });
-        Self { address, requests }
+        Self { address, seen }
     }
 
     /// What was asked so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.requests.lock().unwrap().clone()
+        self.seen.requests.lock().unwrap().clone()
+    }
+
+    /// Waits until something that contains this was asked.
+    pub(crate) fn wait_for(&self, text: &str) {
+        let asked = |all: &[Request]| all.iter().any(|request| request.line().contains(text));
+        let requests = self.seen.requests.lock().unwrap();
+        let limit = Duration::from_mins(1);
+        let waited = self.seen.more.wait_timeout_while(requests, limit, |all| !asked(all)).unwrap();
+        assert!(!waited.1.timed_out(), "nobody asked for {text}");
     }
 
     /// The same, as lines.

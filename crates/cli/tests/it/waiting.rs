@@ -99,12 +99,7 @@ fn an_interrupt_is_130() {
     let server = server(vec![run_in("running", &[("running", 1)])]);
     let call = Call::new("runs watch sales_daily @latest").env("FENCEPOST_SERVER", &server.address);
     let (mut child, _home) = call.spawn();
-    let mut looks = 0;
-    while !server.lines().iter().any(|line| line.contains("/runs/")) {
-        looks += 1;
-        assert!(looks < 2_000_000_000 && child.try_wait().unwrap().is_none(), "it never looked");
-        std::thread::yield_now();
-    }
+    server.wait_for(&format!("/runs/{RUN}"));
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
