@@ -91,16 +91,19 @@ impl Table {
         out
     }
 
-    /// Each column's width; where the rows are longer than the limit, the widest columns give way.
+    /// Each column's width; where the rows are longer than the limit, the widest columns give way,
+    /// but never a name: names are there to be copied.
     fn widths(&self, plain: &[Vec<String>], limit: Option<usize>) -> Vec<usize> {
         let column = |i: usize| plain.iter().map(move |row| row[i].width());
         let mut widths: Vec<usize> = (self.headers.iter().enumerate())
             .map(|(i, header)| column(i).max().unwrap_or(0).max(header.width()))
             .collect();
         let Some(limit) = limit else { return widths };
+        let is_name = |i: usize| self.rows.iter().any(|row| row[i].paint == Paint::Strong);
         let gaps = 2 * widths.len().saturating_sub(1);
         while widths.iter().sum::<usize>() + gaps > limit {
-            match widths.iter_mut().max() {
+            let others = widths.iter_mut().enumerate().filter(|(i, _)| !is_name(*i));
+            match others.map(|(_, width)| width).max() {
                 Some(widest) if *widest > NARROWEST => *widest -= 1,
                 _ => break,
             }

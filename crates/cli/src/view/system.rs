@@ -1,7 +1,7 @@
 //! Pools, tokens, health, configuration.
 
 use crate::output::paint::Paint;
-use crate::output::span::{age, date_time, duration};
+use crate::output::span::{NOTHING, age, date_time, duration};
 use crate::output::table::Cell;
 use crate::output::{Column, Detail, Row};
 use Column::Always;
@@ -100,10 +100,11 @@ impl Row for ConfigValue {
     const COLUMNS: &'static [Column] =
         &[Always("KEY"), Always("VALUE"), Always("ORIGIN"), Always("WHERE")];
     fn cells(&self, _now: Timestamp) -> Vec<Cell> {
-        let paint = if self.origin == "default" { Paint::Dim } else { Paint::Strong };
+        let paint = if self.origin == "default" { Paint::Dim } else { Paint::Good };
+        let value = self.value.as_deref().unwrap_or(NOTHING);
         vec![
-            Cell::painted(&self.key, paint),
-            Cell::or_dash(self.value.as_ref()),
+            Cell::painted(&self.key, Paint::Strong),
+            Cell::painted(value, paint),
             self.origin.as_str().into(),
             Cell::or_dash(self.origin_detail.as_ref()),
         ]
