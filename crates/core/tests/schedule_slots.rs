@@ -391,14 +391,14 @@ fn scan(fixed: Option<(i64, i64)>, zone: &str, from: Timestamp, minutes: i64) ->
         let before = now.minus(Span::from_mins(1));
         let Some((hour, min)) = fixed else {
             if minute_of_day(now) % 30 == 0 {
-                found.push(now)
+                found.push(now);
             }
             continue;
         };
         // The first instant of this local day at which the time has come or was jumped over.
         let wanted = hour * 60 + min;
         let is_time = minute_of_day(now) == wanted;
-        let jumped = (local(now) - local(before)).total(jiff::Unit::Minute).unwrap() as i64;
+        let jumped = local(now).duration_since(local(before)).as_mins();
         let passed = (1..jumped).any(|back| (minute_of_day(now) - back).rem_euclid(1440) == wanted);
         if (is_time || (passed && jumped <= 181)) && done.insert(local(now).date()) {
             found.push(now);

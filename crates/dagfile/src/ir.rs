@@ -10,9 +10,7 @@ mod timing;
 
 use crate::diagnostic::Findings;
 use crate::yaml::Node;
-use fencepost_core::dag::{
-    Action, Containment, Dag, OnLost, Param, Task, TaskIndex, WeightRule,
-};
+use fencepost_core::dag::{Action, Containment, Dag, OnLost, Param, Task, TaskIndex, WeightRule};
 use fencepost_core::id::TaskId;
 use fencepost_core::retry::{RetryAction, RetryRule};
 use fencepost_core::time::Span;
@@ -68,7 +66,7 @@ pub fn from_ir(stored: &Value) -> Result<Dag, IrError> {
 /// What names a version: SHA-256 of the stored form, in hexadecimal.
 pub fn content_hash(dag: &Dag) -> String {
     let digest = Sha256::digest(ir(dag).to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn put_span(name: &str, span: Option<Span>, out: &mut Map<String, Value>) {

@@ -32,12 +32,18 @@ pub(crate) enum Shape {
     /// The name of a DAG, a pool or a queue.
     Name,
     Flag,
-    Whole { least: i64, greatest: i64 },
+    Whole {
+        least: i64,
+        greatest: i64,
+    },
     Duration,
     /// A date or an instant.
     Date,
     /// One of `values`; those of `later` are known and refused.
-    Choice { values: &'static [&'static str], later: &'static [&'static str] },
+    Choice {
+        values: &'static [&'static str],
+        later: &'static [&'static str],
+    },
     /// A list of text.
     Texts,
     /// A list of text, numbers and flags, taken as written.

@@ -98,8 +98,7 @@ impl Check<'_, '_> {
 
     fn check_root(&mut self, used: &Use, root: &str) {
         let mapped = self.draft.is_some_and(|(_, draft)| {
-            draft.task.expand.iter().any(|(name, _)| name == root)
-                || draft.maps_over(root)
+            draft.task.expand.iter().any(|(name, _)| name == root) || draft.maps_over(root)
         });
         if mapped || template::is_function(root) || template::top_level().any(|name| name == root) {
             return;
@@ -148,18 +147,7 @@ impl Check<'_, '_> {
         let is_upstream =
             self.draft.is_some_and(|(index, _)| self.upstreams.reaches(upstream, index));
         if !is_upstream {
-            let (message, hint) = match self.draft {
-                Some((_, draft)) => {
-                    let own = &draft.task.task_id;
-                    let message = format!("`{task}` does not come before `{own}`");
-                    (message, format!("add it: depends_on: [{task}]"))
-                }
-                None => {
-                    let message = format!("`{task}` does not come before every task");
-                    (message, "write this at the tasks that come after it".to_owned())
-                }
-            };
-            self.error(used, "not-upstream", message, hint);
+            self.report_not_upstream(used, task);
             return;
         }
         let declared = &self.reading.tasks[upstream].task;
@@ -175,6 +163,18 @@ impl Check<'_, '_> {
             Found::Harmless => {}
             Found::Text => self.check_pasted(used),
         }
+    }
+
+    fn report_not_upstream(&mut self, used: &Use, task: &str) {
+        let (before, hint) = match self.draft.map(|(_, draft)| draft.task.task_id.as_str()) {
+            Some(own) if own == task => {
+                (format!("`{own}`"), "a task has its outputs when it ends".into())
+            }
+            Some(own) => (format!("`{own}`"), format!("add it: depends_on: [{task}]")),
+            None => ("every task".into(), "write this at the tasks that come after it".into()),
+        };
+        let message = format!("`{task}` does not come before {before}");
+        self.error(used, "not-upstream", message, hint);
     }
 
     /// Warns of a value that becomes part of a shell script unquoted.

@@ -16,7 +16,7 @@ const IDENTIFIER: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 pub fn schema() -> Value {
     let mut task = object(Level::Task);
     let has = |action: &&str| json!({ "required": [action] });
-    task["oneOf"] = ACTIONS.iter().map(|action| has(&action)).collect();
+    task["oneOf"] = ACTIONS.iter().map(has).collect();
     let mut root = object(Level::Dag);
     root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     root["title"] = json!("Fencepost DAG file");
@@ -62,7 +62,7 @@ fn shape(shape: Shape) -> Value {
         }
         Shape::Duration => json!({ "$ref": "#/definitions/duration" }),
         Shape::Date => json!({ "type": ["string", "null"] }),
-        Shape::Choice { values, later } if later.is_empty() => json!({ "enum": values }),
+        Shape::Choice { values, later: [] } => json!({ "enum": values }),
         Shape::Choice { values, later } => json!({ "enum": values, "x-later": later }),
         Shape::Texts => json!({ "type": "array", "items": scalar() }),
         Shape::Words => json!({ "type": "array", "items": scalar(), "minItems": 1 }),

@@ -56,7 +56,7 @@ pub(crate) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
     let other = OTHER_NAMES.iter().find(|(name, _)| *name == lower).map(|(_, ours)| *ours);
     let length = lower.chars().count();
     // One slip in three letters, up to three.
-    let bound = length.div_ceil(3).min(3);
+    let bound = ((length + 1) / 3).min(3);
     let mut best: Option<(usize, &str)> = None;
     for word in known {
         if Some(word) == other {
@@ -128,7 +128,10 @@ mod tests {
         ] {
             assert_eq!(nearest(text, known.into_iter()), expected, "{text}");
         }
-        assert_eq!(did_you_mean("extrct", ["load", "extract"].into_iter()), "did you mean `extract`?");
+        assert_eq!(
+            did_you_mean("extrct", ["load", "extract"].into_iter()),
+            "did you mean `extract`?"
+        );
         assert_eq!(distance_within("kitten", "sitting", 9), Some(3));
         assert_eq!(distance_within("ab", "ba", 9), Some(1));
     }

@@ -67,7 +67,7 @@ impl Node {
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.content {
             Content::Scalar(Scalar { text, kind: Kind::Text, .. }) => Some(text),
-            _ => None,
+            Content::Scalar(_) | Content::List(_) | Content::Map(_) => None,
         }
     }
 
@@ -75,7 +75,7 @@ impl Node {
     pub(crate) fn as_written(&self) -> Option<&str> {
         match &self.content {
             Content::Scalar(scalar) if scalar.kind != Kind::Null => Some(&scalar.text),
-            _ => None,
+            Content::Scalar(_) | Content::List(_) | Content::Map(_) => None,
         }
     }
 
@@ -86,14 +86,14 @@ impl Node {
     pub(crate) fn as_list(&self) -> Option<&[Node]> {
         match &self.content {
             Content::List(items) => Some(items),
-            _ => None,
+            Content::Scalar(_) | Content::Map(_) => None,
         }
     }
 
     pub(crate) fn as_map(&self) -> Option<&[Entry]> {
         match &self.content {
             Content::Map(entries) => Some(entries),
-            _ => None,
+            Content::Scalar(_) | Content::List(_) => None,
         }
     }
 

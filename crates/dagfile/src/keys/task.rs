@@ -58,8 +58,12 @@ pub(super) static KEYS: &[Key] = &[
     both("executor", Later, "Which executor runs it."),
     both("pool", Name, "The pool whose slots it takes.").or("\"default_pool\""),
     both("pool_slots", COUNT, "How many slots of its pool it takes.").or("1"),
-    both("priority_weight", Whole { least: -WEIGHT_MAX, greatest: WEIGHT_MAX }, "Larger goes first.")
-        .or("1"),
+    both(
+        "priority_weight",
+        Whole { least: -WEIGHT_MAX, greatest: WEIGHT_MAX },
+        "Larger goes first.",
+    )
+    .or("1"),
     both(
         "weight_rule",
         Choice { values: &["downstream", "upstream", "absolute"], later: &[] },

@@ -43,7 +43,8 @@ fn values(entry: &Entry, findings: &mut Findings) -> Option<Vec<Value>> {
         if is_template(&entry.value) {
             refuse(&entry.value, findings);
         } else {
-            let message = format!("`{}` must be a list, not {}", entry.key, entry.value.description());
+            let message =
+                format!("`{}` must be a list, not {}", entry.key, entry.value.description());
             findings.error(entry.value.place, "wrong-type", message, "write [a, b, c]");
         }
         return None;
@@ -64,5 +65,10 @@ fn values(entry: &Entry, findings: &mut Findings) -> Option<Vec<Value>> {
 /// A number that JSON has no word for.
 pub(super) fn not_json(place: crate::diagnostic::Place, findings: &mut Findings) {
     let message = "this number cannot be passed on";
-    findings.error(place, "bad-value", message, "not .inf, .nan or beyond 64 bits; quote it as text");
+    findings.error(
+        place,
+        "bad-value",
+        message,
+        "not .inf, .nan or beyond 64 bits; quote it as text",
+    );
 }

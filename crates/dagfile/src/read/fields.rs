@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
             Content::Scalar(scalar) if matches!(scalar.kind, Kind::Flag(_)) => {
                 Some(scalar.kind == Kind::Flag(true))
             }
-            _ => {
+            Content::Scalar(_) | Content::List(_) | Content::Map(_) => {
                 let hint = match field.entry.value.as_written() {
                     Some("yes" | "on" | "1" | "true" | "True") => "write true",
                     Some("no" | "off" | "0" | "false" | "False") => "write false",
@@ -83,16 +83,16 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn whole<T: TryFrom<i64>>(
-        &self,
-        name: &str,
-        findings: &mut Findings,
-    ) -> Option<T> {
+    pub(super) fn whole<T: TryFrom<i64>>(&self, name: &str, findings: &mut Findings) -> Option<T> {
         let field = self.get(name)?;
         let Shape::Whole { least, greatest } = field.key.shape else { return None };
-        let number = whole_number(&field.entry.value, |hint, findings| {
-            wrong_type(field, "a whole number", hint, findings);
-        }, findings)?;
+        let number = whole_number(
+            &field.entry.value,
+            |hint, findings| {
+                wrong_type(field, "a whole number", hint, findings);
+            },
+            findings,
+        )?;
         if (least..=greatest).contains(&number) {
             return T::try_from(number).ok();
         }

@@ -53,9 +53,9 @@ fn long(
         let value = keyword.value.to_json().map_err(|place| not_json(place, findings)).ok()?;
         match keyword.key.as_str() {
             "default" => default = Some((value, keyword.value.place)),
-            "description" => match value {
-                Value::String(text) => description = text,
-                _ => wrong_keyword(keyword, "text", findings),
+            "description" => match value.as_str() {
+                Some(text) => text.clone_into(&mut description),
+                None => wrong_keyword(keyword, "text", findings),
             },
             "type" => {
                 check_type(keyword, &value, findings);
@@ -100,9 +100,9 @@ fn long(
 
 fn check_type(keyword: &Entry, value: &Value, findings: &mut Findings) {
     let is_type = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
-    let is_sound = match value {
-        Value::Array(names) => !names.is_empty() && names.iter().all(is_type),
-        other => is_type(other),
+    let is_sound = match value.as_array() {
+        Some(names) => !names.is_empty() && names.iter().all(is_type),
+        None => is_type(value),
     };
     if !is_sound {
         let word = value.as_str().unwrap_or_default();

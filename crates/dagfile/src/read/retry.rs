@@ -40,7 +40,12 @@ const KEYS: [&str; 4] = ["exit_codes", "action", "delay", "reason"];
 
 fn rule(item: &Node, findings: &mut Findings) -> Option<RetryRule> {
     let Some(entries) = item.as_map() else {
-        item_type("retry_policy", item, "a mapping such as {exit_codes: [2], action: fail}", findings);
+        item_type(
+            "retry_policy",
+            item,
+            "a mapping such as {exit_codes: [2], action: fail}",
+            findings,
+        );
         return None;
     };
     let before = findings.error_count();

@@ -42,7 +42,9 @@ pub(crate) enum TemplateKind {
 
 /// Reports what is wrong in `default_args`, also where every task has its own value.
 pub(super) fn check_defaults(defaults: &Fields<'_>, findings: &mut Findings) {
-    if let Ok(mut task) = TaskId::new("defaults").and_then(|id| Task::with_defaults(id, Action::Noop)) {
+    if let Ok(mut task) =
+        TaskId::new("defaults").and_then(|id| Task::with_defaults(id, Action::Noop))
+    {
         read_shared(&mut task, defaults, findings);
         env::read(defaults, findings);
     }
@@ -63,7 +65,8 @@ pub(super) fn read<'a>(
         Some(entries) => entries,
         None if entry.value.is_null() => &[],
         None => {
-            let message = format!("`{task_id}` must be a mapping, not {}", entry.value.description());
+            let message =
+                format!("`{task_id}` must be a mapping, not {}", entry.value.description());
             findings.error(entry.value.place, "wrong-type", message, "write {run: command}");
             return None;
         }
@@ -273,17 +276,16 @@ fn outputs(fields: &Fields<'_>, findings: &mut Findings) -> Vec<(String, OutputT
             continue;
         }
         let word = entry.value.as_written().unwrap_or_default();
-        match output_types().find(|(name, _)| *name == word) {
-            Some((_, output_type)) => outputs.push((entry.key.clone(), output_type)),
-            None => {
-                let names = || output_types().map(|(name, _)| name);
-                let near = crate::suggest::did_you_mean(word, names());
-                let all = || format!("one of {}", names().collect::<Vec<_>>().join(", "));
-                let hint = if near.is_empty() { all() } else { near };
-                let message = format!("an output's type cannot be {}", entry.value.description());
-                findings.error(entry.value.place, "bad-value", message, hint);
-            }
+        if let Some((_, output_type)) = output_types().find(|(name, _)| *name == word) {
+            outputs.push((entry.key.clone(), output_type));
+            continue;
         }
+        let names = || output_types().map(|(name, _)| name);
+        let near = crate::suggest::did_you_mean(word, names());
+        let all = || format!("one of {}", names().collect::<Vec<_>>().join(", "));
+        let hint = if near.is_empty() { all() } else { near };
+        let message = format!("an output's type cannot be {}", entry.value.description());
+        findings.error(entry.value.place, "bad-value", message, hint);
     }
     outputs
 }

@@ -37,7 +37,12 @@ fn zone(fields: &Fields<'_>, findings: &mut Findings) -> Option<Zone> {
         let names = Zone::names();
         let near = did_you_mean(&text, names.iter().map(String::as_str));
         let hint = if near.is_empty() { "an IANA name such as Europe/Berlin".into() } else { near };
-        findings.error(place, "unknown-timezone", format!("unknown time zone {}", quoted(&text)), hint);
+        findings.error(
+            place,
+            "unknown-timezone",
+            format!("unknown time zone {}", quoted(&text)),
+            hint,
+        );
     }
     zone
 }
@@ -60,7 +65,12 @@ fn schedule(fields: &Fields<'_>, zone: &Zone, findings: &mut Findings) -> Schedu
             Some(_) => {}
             None => {
                 let hint = "write a cron expression such as \"0 5 * * *\"";
-                wrong_type(field, "a cron expression, a list of them, or a mapping", hint, findings);
+                wrong_type(
+                    field,
+                    "a cron expression, a list of them, or a mapping",
+                    hint,
+                    findings,
+                );
                 break;
             }
         }

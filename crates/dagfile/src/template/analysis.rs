@@ -3,6 +3,7 @@
 //! The only place that knows the engine's tree (its `unstable_machinery`).
 
 use super::engine::Syntax;
+use super::size;
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 use minijinja::machinery::{Span, parse, parse_expr};
 
@@ -33,6 +34,13 @@ pub(crate) struct SyntaxError {
     pub(crate) message: String,
 }
 
+impl SyntaxError {
+    fn shifted(mut self, by: usize) -> Self {
+        self.offset += by;
+        self
+    }
+}
+
 /// What the template of a field uses; with `is_condition` it is an expression.
 pub(crate) fn analyse(
     field: &str,
@@ -42,11 +50,13 @@ pub(crate) fn analyse(
     let mut walk = Walk::default();
     if is_condition {
         let (expression, start) = expression_of(template);
+        size::check(expression, None).map_err(|error| error.shifted(start))?;
         let tree = parse_expr(expression).map_err(|error| syntax_error(&error, start))?;
         walk.expression(&tree, false);
         walk.shift(start);
     } else {
         let config = Syntax::of_field(field).config();
+        size::check(template, Some(&config))?;
         let tree = parse(template, field, config).map_err(|error| syntax_error(&error, 0))?;
         walk.statement(&tree);
     }
@@ -93,7 +103,9 @@ impl Walk {
     }
 
     fn statements(&mut self, statements: &[Stmt<'_>]) {
-        statements.iter().for_each(|statement| self.statement(statement));
+        for statement in statements {
+            self.statement(statement);
+        }
     }
 
     fn scoped(&mut self, body: &[Stmt<'_>], names: Scope) {
@@ -111,7 +123,7 @@ impl Walk {
             Stmt::ForLoop(each) => {
                 self.expression(&each.iter, false);
                 let origin = self.origin(&each.iter);
-                let mut names: Scope = targets(&each.target, &origin);
+                let mut names: Scope = targets(&each.target, origin.as_deref());
                 names.push(("loop".into(), None));
                 let depth = self.scope.len();
                 self.scope.extend(names.clone());
@@ -129,19 +141,19 @@ impl Walk {
                 let mut names = Scope::new();
                 for (target, value) in &with.assignments {
                     self.expression(value, false);
-                    names.extend(targets(target, &self.origin(value)));
+                    names.extend(targets(target, self.origin(value).as_deref()));
                 }
                 self.scoped(&with.body, names);
             }
             Stmt::Set(set) => {
                 self.expression(&set.expr, false);
-                let names = targets(&set.target, &self.origin(&set.expr));
+                let names = targets(&set.target, self.origin(&set.expr).as_deref());
                 self.scope.extend(names);
             }
             Stmt::SetBlock(set) => {
                 self.statements(&set.body);
                 set.filter.iter().for_each(|filter| self.expression(filter, false));
-                self.scope.extend(targets(&set.target, &None));
+                self.scope.extend(targets(&set.target, None));
             }
             Stmt::AutoEscape(block) => self.statements(&block.body),
             Stmt::FilterBlock(block) => {
@@ -149,7 +161,7 @@ impl Walk {
                 self.statements(&block.body);
             }
             Stmt::Macro(declared) => {
-                let names = declared.args.iter().flat_map(|arg| targets(arg, &None)).collect();
+                let names = declared.args.iter().flat_map(|arg| targets(arg, None)).collect();
                 declared.defaults.iter().for_each(|value| self.expression(value, false));
                 self.scope.push((declared.name.into(), None));
                 self.scoped(&declared.body, names);
@@ -218,7 +230,8 @@ impl Walk {
                 self.expression(&item.subscript_expr, false);
             }
             Expr::Call(call) => {
-                self.expression(&call.expr, is_pasted);
+                // Of a method, what it belongs to is what is used.
+                self.expression(callee(&call.expr), is_pasted);
                 self.arguments(&call.args, is_pasted);
             }
             Expr::List(list) => list.items.iter().for_each(|item| self.expression(item, is_pasted)),
@@ -257,6 +270,15 @@ impl Walk {
     }
 }
 
+fn callee<'a, 'b>(called: &'a Expr<'b>) -> &'a Expr<'b> {
+    if let Expr::GetAttr(method) = called
+        && !matches!(&method.expr, Expr::Var(var) if var.id == "macros")
+    {
+        return &method.expr;
+    }
+    called
+}
+
 /// `a.b["c"]` as `[a, b, c]` with the place of `a`. No recursion: chains may be long.
 fn path(expression: &Expr<'_>) -> Option<(Vec<String>, usize)> {
     let (mut names, mut rest) = (Vec::new(), expression);
@@ -276,17 +298,39 @@ fn path(expression: &Expr<'_>) -> Option<(Vec<String>, usize)> {
                 names.push(constant.value.as_str()?.to_owned());
                 rest = &item.expr;
             }
-            _ => return None,
+            Expr::Const(_)
+            | Expr::Slice(_)
+            | Expr::UnaryOp(_)
+            | Expr::BinOp(_)
+            | Expr::Compare(_)
+            | Expr::IfExpr(_)
+            | Expr::Filter(_)
+            | Expr::Test(_)
+            | Expr::Call(_)
+            | Expr::List(_)
+            | Expr::Tuple(_)
+            | Expr::Map(_) => return None,
         }
     }
 }
 
 /// The names that an assignment target binds.
-fn targets(target: &Expr<'_>, origin: &Option<Vec<String>>) -> Scope {
+fn targets(target: &Expr<'_>, origin: Option<&[String]>) -> Scope {
     match target {
-        Expr::Var(var) => vec![(var.id.to_owned(), origin.clone())],
+        Expr::Var(var) => vec![(var.id.to_owned(), origin.map(<[String]>::to_vec))],
         Expr::List(list) => list.items.iter().flat_map(|item| targets(item, origin)).collect(),
         Expr::Tuple(tuple) => tuple.items.iter().flat_map(|item| targets(item, origin)).collect(),
-        _ => Scope::new(),
+        Expr::Const(_)
+        | Expr::Slice(_)
+        | Expr::UnaryOp(_)
+        | Expr::BinOp(_)
+        | Expr::Compare(_)
+        | Expr::IfExpr(_)
+        | Expr::Filter(_)
+        | Expr::Test(_)
+        | Expr::GetAttr(_)
+        | Expr::GetItem(_)
+        | Expr::Call(_)
+        | Expr::Map(_) => Scope::new(),
     }
 }

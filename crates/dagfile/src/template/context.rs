@@ -88,7 +88,10 @@ impl Context {
     /// The root of the names. What is not known is absent, so that its use is an error.
     pub(super) fn to_value(&self) -> Value {
         let mut names: BTreeMap<&str, Value> = BTreeMap::new();
-        let ti = Value::from_object(TaskInstance { facts: self.task_instance(), outputs: self.outputs_value() });
+        let ti = Value::from_object(TaskInstance {
+            facts: self.task_instance(),
+            outputs: self.outputs_value(),
+        });
         names.insert("dag", pairs([("dag_id", &self.dag_id), ("timezone", &self.timezone)]));
         names.insert("task", pairs([("task_id", &self.task_id)]));
         names.insert("ti", ti.clone());
@@ -114,7 +117,7 @@ impl Context {
         for (name, value) in &self.mapped {
             names.insert(name, json_value(value));
         }
-        Value::from_iter(names)
+        Value::from_pairs(names)
     }
 
     fn instants(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
@@ -144,7 +147,7 @@ impl Context {
         run.insert("dag_id", Value::from(self.dag_id.as_str()));
         run.insert("run_type", Value::from(self.run_type.as_str()));
         run.insert("conf", json_value(&self.conf));
-        Value::from_iter(run)
+        Value::from_pairs(run)
     }
 
     fn outputs_value(&self) -> Value {
@@ -177,7 +180,7 @@ fn json_value(json: &impl serde::Serialize) -> Value {
 }
 
 fn pairs<const N: usize>(pairs: [(&'static str, &String); N]) -> Value {
-    Value::from_iter(pairs.map(|(name, text)| (name, Value::from(text.as_str()))))
+    Value::from_pairs(pairs.map(|(name, text)| (name, Value::from(text.as_str()))))
 }
 
 /// `ti`: its facts, and `xcom_pull` for those who are used to it.

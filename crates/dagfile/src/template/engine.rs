@@ -1,6 +1,6 @@
 //! The Jinja engine (minijinja), set up once for each of the two syntaxes.
 
-use super::{OUTPUT_MAX, instant, macros};
+use super::{OUTPUT_MAX, instant, macros, size};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use std::io;
@@ -41,6 +41,8 @@ static FULL: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Synta
 
 fn environment(syntax: Syntax) -> Environment<'static> {
     let mut environment = Environment::new();
+    // Only so do errors name what is undefined.
+    environment.set_debug(true);
     environment.set_syntax(syntax.config());
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -56,6 +58,7 @@ pub(super) fn render(syntax: Syntax, template: &str, context: Value) -> Result<S
         Syntax::NoComments => &NO_COMMENTS,
         Syntax::Full => &FULL,
     };
+    size::check(template, Some(environment.syntax())).map_err(too_large)?;
     let mut output = Capped(Vec::new());
     environment.template_from_str(template)?.render_captured_to(context, &mut output)?;
     String::from_utf8(output.0)
@@ -63,6 +66,7 @@ pub(super) fn render(syntax: Syntax, template: &str, context: Value) -> Result<S
 }
 
 pub(super) fn evaluate(expression: &str, context: Value) -> Result<bool, Error> {
+    size::check(expression, None).map_err(too_large)?;
     let value = FULL.compile_expression(expression)?.eval(context)?;
     if value.is_undefined() {
         return Err(Error::from(ErrorKind::UndefinedError));
@@ -78,6 +82,10 @@ pub(crate) fn has_filter(name: &str) -> bool {
 /// Whether the engine has a test of that name.
 pub(crate) fn has_test(name: &str) -> bool {
     probe(&format!("none is {name}")) != Some(ErrorKind::UnknownTest)
+}
+
+fn too_large(error: super::analysis::SyntaxError) -> Error {
+    Error::new(ErrorKind::SyntaxError, error.message)
 }
 
 fn probe(expression: &str) -> Option<ErrorKind> {

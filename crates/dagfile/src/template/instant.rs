@@ -101,22 +101,22 @@ impl Instant {
     /// `add(days=1, hours=2)`.
     fn moved(&self, args: &[Value], sign: i64) -> Result<Value, Error> {
         let (given,): (Kwargs,) = from_args(args)?;
-        let mut span = Span::new();
+        let mut moved = self.0.clone();
         for name in ["years", "months", "weeks", "days", "hours", "minutes", "seconds"] {
             let count = given.get::<Option<i64>>(name)?.unwrap_or(0).saturating_mul(sign);
-            let next = match name {
-                "years" => span.try_years(count),
-                "months" => span.try_months(count),
-                "weeks" => span.try_weeks(count),
-                "days" => span.try_days(count),
-                "hours" => span.try_hours(count),
-                "minutes" => span.try_minutes(count),
-                _ => span.try_seconds(count),
+            let span = match name {
+                "years" => Span::new().try_years(count),
+                "months" => Span::new().try_months(count),
+                "weeks" => Span::new().try_weeks(count),
+                "days" => Span::new().try_days(count),
+                "hours" => Span::new().try_hours(count),
+                "minutes" => Span::new().try_minutes(count),
+                _ => Span::new().try_seconds(count),
             };
-            span = next.map_err(|error| invalid(error.to_string()))?;
+            let next = span.and_then(|span| moved.checked_add(span));
+            moved = next.map_err(|error| invalid(error.to_string()))?;
         }
         given.assert_all_used()?;
-        let moved = self.0.checked_add(span).map_err(|error| invalid(error.to_string()))?;
         Ok(Value::from_object(Self(moved)))
     }
 }

@@ -4,15 +4,21 @@ use super::instant::{Instant, invalid, parse_date};
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::{Span, tz::TimeZone};
-use minijinja::{Error, Value};
+use minijinja::{Error, State, Value};
 
 /// One word of a shell for a value, or one for each element of a list.
-pub(super) fn sh(value: &Value) -> Result<String, Error> {
+pub(super) fn sh(state: &mut State<'_, '_>, value: &Value) -> Result<String, Error> {
     if value.is_undefined() {
-        return Err(Error::from(minijinja::ErrorKind::UndefinedError));
+        // Any filter of text fails with the name of what is undefined.
+        state.apply_filter("upper", std::slice::from_ref(value))?;
     }
+    words(value)
+}
+
+fn words(value: &Value) -> Result<String, Error> {
     if value.kind() == minijinja::value::ValueKind::Seq {
-        let words: Result<Vec<String>, Error> = value.try_iter()?.map(|item| sh(&item)).collect();
+        let words: Result<Vec<String>, Error> =
+            value.try_iter()?.map(|item| words(&item)).collect();
         return Ok(words?.join(" "));
     }
     Ok(quote(&if value.is_none() { String::new() } else { value.to_string() }))
@@ -29,7 +35,7 @@ fn quote(text: &str) -> String {
 
 /// The value of `macros`.
 pub(super) fn module() -> Value {
-    Value::from_iter([
+    Value::from_pairs([
         ("ds_add", Value::from_function(ds_add)),
         ("ds_format", Value::from_function(ds_format)),
         ("datetime", Value::from_function(datetime)),
@@ -83,7 +89,7 @@ mod tests {
         ] {
             assert_eq!(quote(text), word);
         }
-        assert_eq!(sh(&Value::from(vec!["a", "b c"])).unwrap(), "a 'b c'");
-        assert_eq!(sh(&Value::from(7)).unwrap(), "7");
+        assert_eq!(words(&Value::from(vec!["a", "b c"])).unwrap(), "a 'b c'");
+        assert_eq!(words(&Value::from(7)).unwrap(), "7");
     }
 }

@@ -20,8 +20,8 @@ impl Source {
 impl Scalar {
     /// The place of the byte `offset` of the value of a scalar that stands at `at` in `file`.
     ///
-    /// Exact for block scalars (`|`), for plain and quoted ones on one line, and wherever the
-    /// value's line around the offset is written out literally; else the start of the scalar.
+    /// Exact for block scalars (`|`), and wherever the tag around the offset (or a text without
+    /// tags) is written out literally within the others; else the start of the scalar.
     pub(crate) fn place_of(&self, offset: usize, at: Place, file: &str) -> Place {
         let offset = floor_char(&self.text, offset);
         let before = &self.text[..offset];
@@ -34,16 +34,26 @@ impl Scalar {
             return Place { line: at.line + line, column: at.column + column };
         }
         let raw = file.get(self.source.start..self.source.end).unwrap_or("");
-        let rest = &self.text[offset..];
-        let line_end = rest.find('\n').unwrap_or(rest.len());
-        let line = &self.text[line_start..offset + line_end];
-        match raw.find(line) {
-            Some(found) if !line.is_empty() => {
-                place_in(file, self.source.start + found + offset - line_start)
+        let (from, to) = tag_around(&self.text, offset).unwrap_or((0, self.text.len()));
+        let part = &self.text[from..to];
+        let earlier = self.text[..from].matches(part).count();
+        match raw.match_indices(part).nth(earlier) {
+            Some((found, _)) if !part.is_empty() => {
+                place_in(file, self.source.start + found + offset - from)
             }
             _ => at,
         }
     }
+}
+
+/// The `{{ }}` or `{% %}` around an offset.
+fn tag_around(text: &str, offset: usize) -> Option<(usize, usize)> {
+    let before = &text[..text.floor_char_boundary(offset + 2).max(offset)];
+    let from = before.rfind("{{").max(before.rfind("{%"))?;
+    let after = text.get(offset..)?;
+    let ends = [after.find("}}"), after.find("%}")];
+    let to = ends.into_iter().flatten().min().map_or(text.len(), |end| offset + end + 2);
+    Some((from, to))
 }
 
 /// The place of a byte of the file.

@@ -87,7 +87,29 @@ mod tests {
 
     #[test]
     fn plain_scalars_are_read_by_the_core_schema() {
-        for text in ["no", "on", "off", "yes", "y", "0755", "08", "12:30", "1_000", "2026-01-01", "0o8", "0x", "1e", "-", ".", "+", "1.2.3", "NaN", "inf", "-x", "é"] {
+        for text in [
+            "no",
+            "on",
+            "off",
+            "yes",
+            "y",
+            "0755",
+            "08",
+            "12:30",
+            "1_000",
+            "2026-01-01",
+            "0o8",
+            "0x",
+            "1e",
+            "-",
+            ".",
+            "+",
+            "1.2.3",
+            "NaN",
+            "inf",
+            "-x",
+            "é",
+        ] {
             assert_eq!(resolve(text), Kind::Text, "{text}");
         }
         let number = |n: i64| Kind::Number(n.into());

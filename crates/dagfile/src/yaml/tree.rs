@@ -4,11 +4,11 @@ use super::locate::{Source, place_in};
 use super::scalar::{Kind, resolve};
 use super::{Content, DEPTH_MAX, Entry, NODES_MAX, Node, Scalar, Size, TEXT_MAX};
 use crate::diagnostic::{Findings, Place, quoted};
-use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Span, Tag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reads one document; `None` after an error that ends the reading, or if the file is empty.
+/// Reads one document (null if there is none); `None` after an error that ends the reading.
 pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Node> {
     let limit = usize::try_from(DEPTH_MAX).unwrap_or(usize::MAX);
     let options = granit_parser::options! {
@@ -20,14 +20,23 @@ pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Node> {
     for event in Parser::new_from_str_with_options(text, options) {
         let accepted = match event {
             Ok((event, span)) => builder.accept(event, span),
-            Err(error) => Err(Stop::at(&error.marker(), "yaml-syntax", error.info(), "")),
+            Err(error) if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) => {
+                Err(Stop::too_deep(place(error.marker())))
+            }
+            Err(error) => Err(Stop::at(error.marker(), "yaml-syntax", error.info(), "")),
         };
         if let Err(stop) = accepted {
             builder.findings.error(stop.place, stop.code, stop.message, stop.hint);
             return None;
         }
     }
-    builder.root
+    Some(builder.root.unwrap_or_else(nothing))
+}
+
+/// What a file without a document holds.
+fn nothing() -> Node {
+    let scalar = Scalar { text: String::new(), kind: Kind::Null, source: Source::NOWHERE };
+    Node { place: Place::FILE, content: Content::Scalar(scalar), size: LEAF }
 }
 
 /// A mistake that ends the reading.
@@ -44,6 +53,9 @@ impl Stop {
     }
     fn at(marker: &Marker, code: &'static str, message: impl Into<String>, hint: &str) -> Self {
         Self::new(place(marker), code, message, hint)
+    }
+    fn too_deep(place: Place) -> Self {
+        Self::new(place, "too-deep", format!("nested more than {DEPTH_MAX} deep"), "")
     }
     fn too_large(place: Place) -> Self {
         let message = format!("the document has more than {NODES_MAX} values or 4 MiB of text");
@@ -94,16 +106,17 @@ impl<'a> Builder<'a> {
         match event {
             Event::DocumentStart(..) => self.documents += 1,
             Event::Scalar(text, style, anchor, tag) => {
-                let node = self.scalar(text.into_owned(), style, tag.as_deref(), span)?;
+                let node = scalar(text.into_owned(), style, tag.as_deref(), span)?;
                 return self.finish(node, anchor);
             }
             Event::SequenceStart(_, anchor, tag) => {
-                return self.start(Items::List(Vec::new()), anchor, tag.as_deref(), "seq", span);
+                check_tag(tag.as_deref(), "seq", &span)?;
+                return self.start(Items::List(Vec::new()), anchor, &span);
             }
             Event::MappingStart(_, anchor, tag) => {
+                check_tag(tag.as_deref(), "map", &span)?;
                 let (entries, lines) = (Vec::new(), BTreeMap::new());
-                let map = Items::Map { entries, lines, key: None };
-                return self.start(map, anchor, tag.as_deref(), "map", span);
+                return self.start(Items::Map { entries, lines, key: None }, anchor, &span);
             }
             Event::SequenceEnd | Event::MappingEnd => return self.end(),
             Event::Alias(anchor) => return self.alias(anchor, span),
@@ -111,7 +124,7 @@ impl<'a> Builder<'a> {
                 let message = format!("there is no anchor `&{name}` before this alias");
                 return Err(Stop::at(&span.start, "yaml-syntax", message, ""));
             }
-            _ => {}
+            Event::StreamStart | Event::StreamEnd | Event::DocumentEnd | Event::Anchor(..) | _ => {}
         }
         if self.documents > 1 {
             let message = "a second document begins here; a file holds one DAG";
@@ -120,53 +133,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn scalar(
-        &mut self,
-        text: String,
-        style: ScalarStyle,
-        tag: Option<&Tag>,
-        span: Span,
-    ) -> Result<Node, Stop> {
-        let is_plain = style == ScalarStyle::Plain;
-        let kind = match tag.map(|tag| (tag, tag.core_suffix())) {
-            None if is_plain => resolve(&text),
-            None | Some((_, Some("str"))) => Kind::Text,
-            Some((tag, suffix)) => {
-                let kind = resolve(&text);
-                let fits = match suffix {
-                    Some("int") => matches!(&kind, Kind::Number(n) if !n.is_f64()),
-                    Some("float") => matches!(kind, Kind::Number(_)),
-                    Some("bool") => matches!(kind, Kind::Flag(_)),
-                    Some("null") => kind == Kind::Null,
-                    _ => false,
-                };
-                if !fits {
-                    return Err(unfit_tag(tag, &span));
-                }
-                kind
-            }
-        };
-        let (start, end) = match span.byte_range() {
-            Some(range) => (range.start, range.end),
-            None => (0, 0),
-        };
-        let source = Source { start, end, is_literal: style == ScalarStyle::Literal };
-        let size = Size { text: text.len(), ..LEAF };
-        let content = Content::Scalar(Scalar { text, kind, source });
-        Ok(Node { place: place(&span.start), content, size })
-    }
-
-    fn start(
-        &mut self,
-        items: Items,
-        anchor: usize,
-        tag: Option<&Tag>,
-        own_tag: &str,
-        span: Span,
-    ) -> Result<(), Stop> {
-        if let Some(tag) = tag.filter(|tag| tag.core_suffix() != Some(own_tag)) {
-            return Err(unfit_tag(tag, &span));
-        }
+    fn start(&mut self, items: Items, anchor: usize, span: &Span) -> Result<(), Stop> {
         self.open.push(Open { place: place(&span.start), anchor, items, size: LEAF });
         self.check_depth(0)
     }
@@ -194,7 +161,8 @@ impl<'a> Builder<'a> {
         let node = target.clone();
         self.charge(size, place(&span.start))?;
         self.check_depth(size.depth)?;
-        self.attach(node)
+        self.attach(node);
+        Ok(())
     }
 
     /// Keeps a copy for its aliases, then puts it where it belongs.
@@ -209,13 +177,14 @@ impl<'a> Builder<'a> {
             self.charge(node.size, node.place)?;
             self.anchors.insert(anchor, node.clone());
         }
-        self.attach(node)
+        self.attach(node);
+        Ok(())
     }
 
-    fn attach(&mut self, node: Node) -> Result<(), Stop> {
+    fn attach(&mut self, node: Node) {
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
-            return Ok(());
+            return;
         };
         open.size.nodes = open.size.nodes.saturating_add(node.size.nodes);
         open.size.text = open.size.text.saturating_add(node.size.text);
@@ -227,7 +196,6 @@ impl<'a> Builder<'a> {
                 Some(key) => add_entry(entries, lines, (key, node), self.findings),
             },
         }
-        Ok(())
     }
 
     fn charge(&mut self, size: Size, place: Place) -> Result<(), Stop> {
@@ -240,10 +208,7 @@ impl<'a> Builder<'a> {
     fn check_depth(&self, below: u32) -> Result<(), Stop> {
         let depth = u32::try_from(self.open.len()).unwrap_or(u32::MAX).saturating_add(below);
         match self.open.last() {
-            Some(open) if depth > DEPTH_MAX => {
-                let message = format!("nested more than {DEPTH_MAX} deep");
-                Err(Stop::new(open.place, "too-deep", message, ""))
-            }
+            Some(open) if depth > DEPTH_MAX => Err(Stop::too_deep(open.place)),
             _ => Ok(()),
         }
     }
@@ -252,6 +217,45 @@ impl<'a> Builder<'a> {
 fn place(marker: &Marker) -> Place {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Place { line: number(marker.line()), column: number(marker.col()).saturating_add(1) }
+}
+
+fn scalar(text: String, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Result<Node, Stop> {
+    let is_plain = style == ScalarStyle::Plain;
+    let kind = match tag.map(|tag| (tag, tag.core_suffix())) {
+        None if is_plain => resolve(&text),
+        None | Some((_, Some("str"))) => Kind::Text,
+        Some((tag, suffix)) => {
+            let kind = resolve(&text);
+            let fits = match suffix {
+                Some("int") => matches!(&kind, Kind::Number(n) if !n.is_f64()),
+                Some("float") => matches!(kind, Kind::Number(_)),
+                Some("bool") => matches!(kind, Kind::Flag(_)),
+                Some("null") => kind == Kind::Null,
+                _ => false,
+            };
+            if !fits {
+                return Err(unfit_tag(tag, &span));
+            }
+            kind
+        }
+    };
+    let (start, end) = match span.byte_range() {
+        Some(range) => (range.start, range.end),
+        None => (0, 0),
+    };
+    // The parser says `~` for a value that is not there.
+    let text = if is_plain && start == end { String::new() } else { text };
+    let source = Source { start, end, is_literal: style == ScalarStyle::Literal };
+    let size = Size { text: text.len(), ..LEAF };
+    let content = Content::Scalar(Scalar { text, kind, source });
+    Ok(Node { place: place(&span.start), content, size })
+}
+
+fn check_tag(tag: Option<&Tag>, own: &str, span: &Span) -> Result<(), Stop> {
+    match tag {
+        Some(tag) if tag.core_suffix() != Some(own) => Err(unfit_tag(tag, span)),
+        _ => Ok(()),
+    }
 }
 
 fn unfit_tag(tag: &Tag, span: &Span) -> Stop {
@@ -297,7 +301,7 @@ fn merge(mut entries: Vec<Entry>, findings: &mut Findings) -> Vec<Entry> {
     let merged = entries.remove(at);
     let (place, bases) = match merged.value.content {
         Content::List(items) => (merged.value.place, items),
-        _ => (merged.value.place, vec![merged.value]),
+        Content::Scalar(_) | Content::Map(_) => (merged.value.place, vec![merged.value]),
     };
     let mut own: BTreeSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
     for base in bases {
@@ -320,15 +324,16 @@ pub(super) fn from_json(value: &Value) -> Option<Node> {
     fn node(value: &Value, depth: u32, left: &mut u32) -> Option<Node> {
         *left = left.checked_sub(1)?;
         let depth = depth.checked_sub(1)?;
-        let scalar = |kind, text: String| Content::Scalar(Scalar { text, kind, source: Source::NOWHERE });
+        let scalar =
+            |kind, text: String| Content::Scalar(Scalar { text, kind, source: Source::NOWHERE });
         let content = match value {
             Value::Null => scalar(Kind::Null, "null".into()),
             Value::Bool(flag) => scalar(Kind::Flag(*flag), flag.to_string()),
             Value::Number(number) => scalar(Kind::Number(number.clone()), number.to_string()),
             Value::String(text) => scalar(Kind::Text, text.clone()),
-            Value::Array(items) => {
-                Content::List(items.iter().map(|item| node(item, depth, left)).collect::<Option<_>>()?)
-            }
+            Value::Array(items) => Content::List(
+                items.iter().map(|item| node(item, depth, left)).collect::<Option<_>>()?,
+            ),
             Value::Object(map) => {
                 let mut entries = Vec::with_capacity(map.len());
                 for (key, value) in map {
