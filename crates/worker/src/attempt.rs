@@ -44,8 +44,9 @@ pub enum HostError {
     /// Nothing is started twice in one directory.
     #[error("the directory of attempt `{0}` exists already")]
     Exists(String),
-    /// The lock is held and the page names no shim yet: ask again in a moment.
-    #[error("attempt `{0}` is just being started")]
+    /// The lock is held and the page names no shim that lives: it is just being started, or has
+    /// just ended. Ask again in a moment.
+    #[error("attempt `{0}` is just being started or has just ended")]
     Starting(String),
     /// Another owner took the attempt over at the same instant.
     #[error("attempt `{0}` was taken over by another owner")]
@@ -125,7 +126,8 @@ pub trait RunningAttempt: Send + Sync {
     /// Readable once the shim has ended (a pidfd, good for an async reactor).
     fn exit_fd(&self) -> BorrowedFd<'_>;
 
-    /// After [`RunningAttempt::exit_fd`] became readable: how it ended.
+    /// After [`RunningAttempt::exit_fd`] became readable: how it ended. `StillRunning` if it was
+    /// called too early; it may be called again.
     fn finish(&self) -> Result<Finished, HostError>;
 }
 

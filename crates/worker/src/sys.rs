@@ -163,13 +163,24 @@ fn signal_set(signals: &[c_int]) -> libc::sigset_t {
     }
 }
 
-/// Blocks `signals` and returns a descriptor from which they are read.
+/// What stays deliverable: the process's own faults. (SIGKILL and SIGSTOP always are.)
+const FAULTS: [c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT];
+
+/// Blocks every signal but faults, so that none ends this process by its default, and returns a
+/// descriptor from which `signals` are read.
 pub(crate) fn signals_as_fd(signals: &[c_int]) -> io::Result<OwnedFd> {
-    let set = signal_set(signals);
-    // SAFETY: a valid set; the descriptor is new and ours alone.
+    let wanted = signal_set(signals);
+    let mut blocked = MaybeUninit::uninit();
+    // SAFETY: sigfillset initialises the whole set; the signals are valid numbers; the descriptor
+    // is new and ours alone.
     unsafe {
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut());
-        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+        libc::sigfillset(blocked.as_mut_ptr());
+        for fault in FAULTS {
+            libc::sigdelset(blocked.as_mut_ptr(), fault);
+        }
+        libc::sigprocmask(libc::SIG_BLOCK, blocked.as_ptr(), ptr::null_mut());
+        match libc::signalfd(-1, &raw const wanted, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
             -1 => Err(io::Error::last_os_error()),
             fd => Ok(OwnedFd::from_raw_fd(fd)),
         }

@@ -210,9 +210,10 @@ fn make_dir(dir: &AttemptDir, spec: &ShimSpec) -> Result<(), HostError> {
 
 fn fill(dir: &AttemptDir, spec: &ShimSpec) -> io::Result<()> {
     let account = match &spec.run_as_user {
-        // An unknown user is the shim's to report, with everything else that cannot be executed.
-        Some(name) => Account::lookup(name)?,
-        None => None,
+        // A user that is unknown or not ours to become is the shim's to report, with everything
+        // else that cannot be executed.
+        Some(name) if rustix::process::geteuid().is_root() => Account::lookup(name)?,
+        _ => None,
     };
     for path in [dir.work(), dir.tmp(), dir.io()] {
         DirBuilder::new().mode(0o700).create(&path)?;

@@ -16,6 +16,10 @@ use crate::dir::AttemptDir;
 use crate::outcome::Reason;
 use crate::page::{Page, PushRefused};
 
+/// How long the lock of a dead shim may be held by a copy, in rounds.
+const LOCK_ROUNDS: u32 = 1_000;
+const LOCK_ROUND_NS: i64 = 2_000_000;
+
 /// A shim of this machine, ours by the generation in its page.
 pub(super) struct OsRunning {
     dir: AttemptDir,
@@ -42,6 +46,19 @@ impl OsRunning {
         if let Ok(ctl) = open(self.dir.ctl(), flags, Mode::empty()) {
             let _ = rustix::io::write(ctl, b"!");
         }
+    }
+
+    /// A child that the shim forked in its last moment, and one that another thread of this worker
+    /// is just forking, hold a copy of the lock until they have closed it: a matter of moments.
+    fn lock_of_the_dead(&self) -> Result<File, HostError> {
+        let lock = open_lock(&self.dir)?;
+        for _ in 0..LOCK_ROUNDS {
+            if try_lock(&lock, &self.dir)? {
+                return Ok(lock);
+            }
+            let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: LOCK_ROUND_NS }));
+        }
+        Err(HostError::StillRunning(self.dir.name()))
     }
 
     fn has_ended(&self) -> bool {
@@ -95,10 +112,7 @@ impl RunningAttempt for OsRunning {
         if let Some(outcome) = read_outcome(&self.dir)? {
             return Ok(Finished::Outcome(outcome));
         }
-        let lock = open_lock(&self.dir)?;
-        if !try_lock(&lock, &self.dir)? {
-            return Err(HostError::StillRunning(self.dir.name()));
-        }
+        let lock = self.lock_of_the_dead()?;
         Ok(Finished::Absent(Box::new(OsAbsent::new(self.dir.clone(), lock, self.boot))))
     }
 }

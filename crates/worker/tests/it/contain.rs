@@ -164,9 +164,30 @@ fn sigterm_to_the_shim_is_a_stop_in_order() {
     let marker = marker("shim-term");
     let running = bench.launch(&ShimSpec { kill_grace_ms: 200, ..stubborn(&bench, &marker) });
     wait_for_both(&bench);
-    kill(running.progress().shim.unwrap().pid, "-TERM");
+    let shim = running.progress().shim.unwrap().pid;
+    for harmless in ["-HUP", "-INT", "-QUIT", "-USR1", "-ALRM", "-PIPE"] {
+        kill(shim, harmless);
+    }
+    kill(shim, "-TERM");
     assert_eq!(end(running.as_ref()).reason, Some(Reason::ShimTerminated));
     assert_eq!(processes_with(&marker), [] as [i32; 0]);
+}
+
+#[test]
+fn kill_now_skips_the_grace_and_can_follow_a_stop() {
+    for (containment, _) in levels() {
+        let bench = Bench::new();
+        let marker = marker("now");
+        let spec = ShimSpec { containment, kill_grace_ms: 600_000, ..stubborn(&bench, &marker) };
+        let running = bench.launch(&spec);
+        wait_for_both(&bench);
+        running.request_stop(Reason::Drain, false);
+        wait_for("the first signal", || bench.log().contains("drain: SIGTERM"));
+        running.request_stop(Reason::Kill, true);
+        let outcome = end(running.as_ref());
+        assert_eq!((outcome.reason, outcome.signal), (Some(Reason::Drain), Some(9)));
+        assert_eq!(processes_with(&marker), [] as [i32; 0]);
+    }
 }
 
 #[test]

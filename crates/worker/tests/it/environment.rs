@@ -121,6 +121,7 @@ fn an_unprivileged_worker_contains_its_tasks_too() {
             "--test-threads=2",
             "contain::",
             "ends::exit_codes",
+            "ends::a_level",
             "environment::",
             "recover::cleanup",
         ])

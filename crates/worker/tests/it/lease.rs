@@ -1,6 +1,7 @@
 //! The deadline: by order of the shim, and by the kernel when the shim cannot.
 
 use fencepost_worker::attempt::{Absence, Attached, AttemptHost, Finished};
+use fencepost_worker::clock::ClockKind;
 use fencepost_worker::outcome::{OutcomeKind, Reason};
 use fencepost_worker::page::{Lease, PushRefused};
 use fencepost_worker::spec::{Level, ShimSpec};
@@ -49,6 +50,19 @@ fn a_renewed_attempt_lives_past_its_first_deadline() {
     wait_for("the first deadline to pass", || now() > first.deadline_ns + 300 * MS);
     std::fs::write(&file, "").unwrap();
     assert_eq!(end(running.as_ref()).exit_code, Some(0));
+}
+
+#[test]
+fn the_same_holds_on_the_clock_that_counts_a_suspend() {
+    let bench = Bench::new();
+    let deadline_ns = ClockKind::Boottime.now_ns() + 2_000 * MS;
+    let spec = ShimSpec { clock: ClockKind::Boottime, ..quick("sleep 600") };
+    let running = bench.launch_for(&spec, Lease { owner: 1, deadline_ns });
+    assert!(text(&bench.dir().lease()).starts_with("boottime "));
+    let outcome = end(running.as_ref());
+    assert!(ClockKind::Boottime.now_ns() < deadline_ns);
+    assert_eq!(outcome.reason, Some(Reason::SelfFence));
+    assert!(outcome.elapsed_ns >= 1_000 * MS);
 }
 
 #[test]

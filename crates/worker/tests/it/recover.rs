@@ -1,13 +1,19 @@
 //! The worker dies: what its successor finds in the home, and what it may conclude.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::{Command, Stdio};
 
-use fencepost_worker::attempt::{Absence, Attached, AttemptHost, HomeBoot, HostError};
+use fencepost_worker::attempt::{Absence, Attached, AttemptHost, Finished, HomeBoot, HostError};
 use fencepost_worker::outcome::{Outcome, OutcomeKind, Reason};
 use fencepost_worker::page::Lease;
+use fencepost_worker::spec::{Level, ShimSpec};
+use rustix::process::{Signal, pidfd_send_signal};
 
-use crate::bench::{Bench, end, host, hour, now, sh, shim_exe, spec, text, wait_end, wait_for};
+use crate::bench::{
+    Bench, end, host, hour, levels, now, processes_with, sh, shim_exe, spec, text, wait_end,
+    wait_for,
+};
 
 #[test]
 fn an_attempt_that_was_prepared_and_not_launched_never_ran_and_never_will() {
@@ -97,6 +103,45 @@ fn a_new_boot_is_evidence_and_a_missing_page_is_then_none() {
     let Attached::Absent(absent) = after.attach("a", hour()).unwrap() else { panic!("absent") };
     let Absence::Proven(outcome) = absent.prove().unwrap() else { panic!("it is known") };
     assert_eq!(outcome.kind, OutcomeKind::Gone);
+}
+
+/// SIGKILL to the shim at many instants of its start: whatever the proof says is true.
+#[test]
+fn a_shim_that_dies_anywhere_in_its_start_leaves_a_true_answer() {
+    let mut seen = BTreeMap::<&str, u32>::new();
+    for (containment, level) in levels() {
+        for step in 0..24 {
+            let bench = Bench::new();
+            let trace = bench.file("trace");
+            let script = format!("echo ran > {}; sleep 600", trace.display());
+            let running = bench.launch(&ShimSpec { containment, ..sh(&script) });
+            let until = now() + step * 200_000;
+            wait_for("the instant", || now() >= until);
+            pidfd_send_signal(running.exit_fd(), Signal::KILL).unwrap();
+            wait_end(running.as_ref());
+            let Finished::Absent(absent) = running.finish().unwrap() else {
+                panic!("it was killed")
+            };
+            let word = match (absent.prove().unwrap(), level) {
+                (Absence::Proven(outcome), _) if outcome.kind == OutcomeKind::NeverRan => {
+                    "never_ran"
+                }
+                (Absence::Proven(_), _) => "gone",
+                (Absence::Unknown { .. }, Level::Group) => "unknown",
+                (Absence::Unknown { why }, _) => panic!("{level:?}: {why}"),
+            };
+            *seen.entry(word).or_default() += 1;
+            let ran = trace.exists();
+            assert!(!(ran && word == "never_ran"), "{level:?}, step {step}");
+            assert!(!(word == "unknown" && bench.dir().outcome().exists()));
+            if word != "unknown" {
+                let left = processes_with(trace.to_str().unwrap());
+                assert!(left.is_empty(), "{level:?}, step {step}: {word}, but {left:?}");
+                assert_eq!(trace.exists(), ran, "nothing ran after the answer");
+            }
+        }
+    }
+    assert!(seen.contains_key("never_ran"), "the early instants were met: {seen:?}");
 }
 
 #[test]
