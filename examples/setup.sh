@@ -30,14 +30,14 @@ need_rust() {
   }
 }
 
-# processes_of HOME: pid and command of each process that belongs to a home (its server and its shims).
+# processes_of HOME: pid and command of each process that belongs to a home: its server, shims and tasks.
 processes_of() {
   local cmdline text pid
   for cmdline in /proc/[0-9]*/cmdline; do
     text="$(tr '\0' ' ' 2> /dev/null < "$cmdline")" || continue
     pid="${cmdline#/proc/}" pid="${pid%/cmdline}"
     case "$text" in
-      *fencepost*" shim $1/"* | *"fencepost standalone --home $1 "*) echo "$pid $text" ;;
+      *"fencepost standalone --home $1 "* | *" shim $1/"* | *" $1/flights/code/"*) echo "$pid $text" ;;
     esac
   done
 }
