@@ -7,20 +7,24 @@
 //!
 //! Absent on purpose: what a worker does with the attempts that it finds (see `attempt`).
 
+mod file_system;
+mod holder;
+
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock, fstatfs};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Signal, getpid, pidfd_send_signal};
+use rustix::process::getpid;
 use serde::{Deserialize, Serialize};
 
+use self::file_system::check_local;
+use self::holder::{end_holder, wait_for_lock};
 use crate::attempt::HomeBoot;
-use crate::clock::{BootId, ClockKind};
-use crate::process::{ProcessId, Stat, pid_namespace};
+use crate::clock::BootId;
+use crate::process::{ProcessId, pid_namespace};
 
 /// Who wants the home.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,35 +242,6 @@ fn try_lock(lock: &File, path: &Path) -> Result<bool, HomeError> {
     }
 }
 
-/// statfs types on which a lock may be granted twice, or only to one machine of several.
-const NOT_LOCAL: [(u32, &str); 11] = [
-    (0x6969, "NFS"),
-    (0x517b, "SMB"),
-    (0xfe53_4d42, "SMB2"),
-    (0xff53_4d42, "CIFS"),
-    (0x6573_5546, "FUSE"),
-    (0x0102_1997, "9p"),
-    (0x00c3_6400, "Ceph"),
-    (0x5346_414f, "AFS"),
-    (0x0bd0_0bd0, "Lustre"),
-    (0x4750_4653, "GPFS"),
-    (0x786f_4256, "VirtualBox shared folder"),
-];
-
-fn not_local(kind: u32) -> Option<&'static str> {
-    NOT_LOCAL.iter().find(|row| row.0 == kind).map(|row| row.1)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "32-bit magic numbers")]
-fn check_local(home: &Path, lock: &File) -> Result<(), HomeError> {
-    let kind =
-        fstatfs(lock).map_err(|e| HomeError::io("looking at", home)(e.into()))?.f_type as u32;
-    match not_local(kind) {
-        Some(kind) => Err(HomeError::NotLocal { home: home.to_owned(), kind }),
-        None => Ok(()),
-    }
-}
-
 fn check_ours(record: &HomeRecord, claim: &HomeClaim) -> Result<(), HomeError> {
     if record.installation_id != claim.installation_id {
         return Err(HomeError::OtherInstallation {
@@ -330,74 +305,4 @@ fn own_record(
         pid_namespace: pid_namespace().map_err(from_proc())?,
         boot_id: BootId::current().map_err(from_proc())?.to_string(),
     })
-}
-
-/// The time since the holder's last turn; `None` if it never turned.
-fn quiet_ns(home: &Path) -> Option<u64> {
-    let text = fs::read_to_string(home.join("turn")).ok()?;
-    let turned: u64 = text.trim().parse().ok()?;
-    Some(ClockKind::Boottime.now_ns().saturating_sub(turned))
-}
-
-/// Ends the holder if that is allowed: it is of this installation and machine, it can be named
-/// for sure, and it is stopped, stalled, or to be taken over in any case.
-fn end_holder(home: &Path, claim: &HomeClaim, take_over: TakeOver) -> Result<(), HomeError> {
-    let Some(record) = read_record(home)? else {
-        let name = "that has just taken it".to_owned();
-        return Err(HomeError::Held { pid: 0, name, quiet_ns: None });
-    };
-    check_ours(&record, claim)?;
-    let quiet_ns = quiet_ns(home);
-    let held = || HomeError::Held { pid: record.pid, name: record.worker_name.clone(), quiet_ns };
-    let holder = ProcessId { pid: record.pid, start: record.start };
-    let may_end = match take_over {
-        TakeOver::Always => true,
-        TakeOver::IfStalled { quiet_ns: limit } => {
-            is_stopped(holder) || quiet_ns.is_some_and(|quiet| quiet > limit)
-        }
-    };
-    let nameable = record.pid != getpid().as_raw_nonzero().get()
-        && pid_namespace().is_ok_and(|own| own == record.pid_namespace)
-        && BootId::current().is_ok_and(|boot| boot.to_string() == record.boot_id);
-    let pidfd = if may_end && nameable { holder.open().ok().flatten() } else { None };
-    let Some(pidfd) = pidfd else { return Err(held()) };
-    // SIGKILL, for a stopped process hears nothing else; what it runs is in the care of its shims.
-    pidfd_send_signal(&pidfd, Signal::KILL)
-        .map_err(|e| HomeError::io("ending the holder of", home)(e.into()))?;
-    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
-    match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)) {
-        Ok(1..) => Ok(()),
-        _ => Err(HomeError::DoesNotEnd { pid: record.pid, name: record.worker_name.clone() }),
-    }
-}
-
-fn is_stopped(holder: ProcessId) -> bool {
-    Stat::of(holder.pid).is_some_and(|stat| stat.id == holder && matches!(stat.state, 'T' | 't'))
-}
-
-/// The lock of a process that has just ended is free in a moment.
-fn wait_for_lock(home: &Path, lock: &File, path: &Path) -> Result<(), HomeError> {
-    for _ in 0..500 {
-        if try_lock(lock, path)? {
-            return Ok(());
-        }
-        let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 10_000_000 }));
-    }
-    let record = read_record(home)?;
-    let (pid, name) = record.map_or((0, String::new()), |r| (r.pid, r.worker_name));
-    Err(HomeError::DoesNotEnd { pid, name })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn network_and_fuse_file_systems_are_refused_by_name() {
-        assert_eq!(not_local(0x6969), Some("NFS"));
-        assert_eq!(not_local(0x6573_5546), Some("FUSE"));
-        assert_eq!(not_local(0x0102_1997), Some("9p"));
-        assert_eq!(not_local(0xef53), None, "ext4");
-        assert_eq!(not_local(0x0102_1994), None, "tmpfs");
-    }
 }

@@ -19,11 +19,10 @@ pub use lines::{Line, LineJoiner};
 pub use read::{Cursor, LogPage, LogQuery, read};
 pub(crate) use write::{Framer, LogWriter};
 
-use crate::clock::wall_micros;
 use crate::dir::AttemptDir;
 
 /// Adds a remark to the log of an attempt whose shim is gone: the caller holds its lock.
 pub(crate) fn append_remark(dir: &AttemptDir, text: &str) {
     let segment = read::segments(dir).last().copied().unwrap_or(0);
-    write::append(dir, segment, Stream::Fencepost, text, wall_micros());
+    write::append_remark(dir, segment, text);
 }

@@ -108,6 +108,8 @@ impl OsAbsent {
         for _ in 0..ROUNDS {
             if leaf.is_empty() {
                 let _ = leaf.remove();
+                // A task that runs as root can have moved a process elsewhere.
+                self.kill_marked(None);
                 return Tree::Empty("the shim died; its cgroup was killed and is empty".to_owned());
             }
             let _ = leaf.kill();
@@ -117,12 +119,20 @@ impl OsAbsent {
     }
 
     fn end_group(&self, main: Option<ProcessId>) -> Tree {
-        let Ok(id) = ShimSpec::read(&self.dir).map(|spec| spec.attempt_id) else {
-            return Tree::Unknown("its spec cannot be read".to_owned());
-        };
+        let killed = self.kill_marked(main);
+        Tree::Unknown(format!(
+            "the shim died at containment `group` (signals sent to what was found: {killed}): \
+             a process that hid itself may still run"
+        ))
+    }
+
+    /// SIGKILL to the processes that carry this attempt's id, and to its main process, until none
+    /// is found.
+    fn kill_marked(&self, main: Option<ProcessId>) -> usize {
+        let Ok(spec) = ShimSpec::read(&self.dir) else { return 0 };
         let mut killed = 0;
         for _ in 0..ROUNDS {
-            let found = marked(&id, main);
+            let found = marked(&spec.attempt_id, main);
             if found.is_empty() {
                 break;
             }
@@ -132,10 +142,7 @@ impl OsAbsent {
             }
             pause();
         }
-        Tree::Unknown(format!(
-            "the shim died at containment `group` (signals sent to what was found: {killed}): \
-             a process that hid itself may still run"
-        ))
+        killed
     }
 }
 

@@ -98,13 +98,14 @@ impl AttemptHost for OsHost {
         if !try_lock(&lock, &dir)? {
             return Err(HostError::Exists(dir.name()));
         }
-        fill(&dir, spec).map_err(HostError::io("filling", dir.path()))?;
-        let boot =
-            BootId::current().map_err(HostError::io("reading the boot id for", dir.path()))?;
-        // The page comes last: a directory without one never had a shim.
-        let page = Page::create(&dir, spec.clock, lease, boot)
-            .map_err(HostError::io("making", dir.page()))?;
-        write_lease(&dir, &page, lease.deadline_ns);
+        let page = match make_files(&dir, spec, lease) {
+            Ok(page) => page,
+            Err(error) => {
+                // Nothing was launched, and the lock is ours: as if it had not been tried.
+                let _ = remove_tree(dir.path());
+                return Err(error);
+            }
+        };
         Ok(Box::new(OsPrepared { host: self.clone(), dir, lock, page }))
     }
 
@@ -206,6 +207,16 @@ fn make_dir(dir: &AttemptDir, spec: &ShimSpec) -> Result<(), HostError> {
         }
         Err(error) => Err(HostError::io("making", dir.path())(error)),
     }
+}
+
+fn make_files(dir: &AttemptDir, spec: &ShimSpec, lease: Lease) -> Result<Page, HostError> {
+    fill(dir, spec).map_err(HostError::io("filling", dir.path()))?;
+    let boot = BootId::current().map_err(HostError::io("reading the boot id for", dir.path()))?;
+    // The page comes last: a directory without one never had a shim.
+    let page =
+        Page::create(dir, spec.clock, lease, boot).map_err(HostError::io("making", dir.page()))?;
+    write_lease(dir, &page, lease.deadline_ns);
+    Ok(page)
 }
 
 fn fill(dir: &AttemptDir, spec: &ShimSpec) -> io::Result<()> {

@@ -233,17 +233,22 @@ fn open_segment(dir: &AttemptDir, segment: u32) -> io::Result<File> {
     File::options().append(true).create(true).mode(0o600).open(dir.log(segment))
 }
 
-/// Appends one frame to a segment; a failure is the reader's to mend (it has the outcome).
-pub(super) fn append(dir: &AttemptDir, segment: u32, stream: Stream, text: &str, at: i64) {
-    debug_assert_eq!(stream, Stream::Fencepost, "only remarks are appended from outside");
-    let Ok(mut file) = open_segment(dir, segment) else { return };
+/// Appends a remark to a segment, or on a full disk into the room that was taken for it.
+pub(super) fn append_remark(dir: &AttemptDir, segment: u32, text: &str) {
     let mut bytes = Vec::new();
+    frame::write_remark(&mut bytes, text, wall_micros());
     // The shim may have died within a frame: its line is ended first.
-    if !ends_in_line_end(dir, segment) {
-        bytes.push(b'\n');
+    let start: &[u8] = if ends_in_line_end(dir, segment) { b"" } else { b"\n" };
+    let size = fs::metadata(dir.log(segment)).map_or(0, |meta| meta.len());
+    let written = open_segment(dir, segment).and_then(|mut file| {
+        file.write_all(&[start, &bytes].concat()).inspect_err(|_| {
+            let _ = file.set_len(size);
+        })
+    });
+    let reserved = dir.log_end();
+    if written.is_err() && reserved.exists() && reserved::fill(&reserved, &bytes).is_ok() {
+        let _ = fs::rename(reserved, dir.log(segment + 1));
     }
-    frame::write_remark(&mut bytes, text, at);
-    let _ = file.write_all(&bytes);
 }
 
 fn ends_in_line_end(dir: &AttemptDir, segment: u32) -> bool {

@@ -40,22 +40,25 @@ pub(super) struct InitPlan<'a> {
 
 /// Runs as init, for good.
 pub(super) fn run(plan: &InitPlan<'_>) -> ! {
+    // First of all, for among the rest is a copy of the shim's lock.
+    let ChildPipes { stdout, stderr, gate, status } = &plan.pipes;
+    let kept = [stdout, stderr, gate, status, &plan.orders, &plan.shim];
+    sys::close_all_but(&kept.map(|end| end.as_raw_fd()));
     let _ = rustix::thread::set_name(c"fencepost-init");
     if let Err(why) = contain(plan) {
-        Message::NoLevel(why).send(&plan.pipes.status);
+        Message::NoLevel(why).send(status);
         sys::exit_now(1);
     }
     let main = match sys::fork(0) {
         Ok(Forked::Child) => plan.user.become_user(&plan.pipes, || true),
         Ok(Forked::Parent { pid, .. }) => pid,
         Err(error) => {
-            Message::NoLevel(format!("fork: {error}")).send(&plan.pipes.status);
+            Message::NoLevel(format!("fork: {error}")).send(status);
             sys::exit_now(1);
         }
     };
     let Ok(signals) = sys::signals_as_fd(&[libc::SIGCHLD]) else { sys::exit_now(1) };
-    // Init holds neither the shim's lock nor the task's pipes open.
-    let status = &plan.pipes.status;
+    // Nor does init hold the task's pipes open.
     sys::close_all_but(&[status.as_raw_fd(), plan.orders.as_raw_fd(), signals.as_raw_fd()]);
     let devnull = rustix::fs::OFlags::RDWR;
     if let Ok(null) = rustix::fs::open("/dev/null", devnull, rustix::fs::Mode::empty()) {

@@ -76,10 +76,13 @@ impl UserPlan {
 
     fn prepare(&self, pipes: &ChildPipes) -> Result<(), (i32, String)> {
         let failed = |what: &str, error: &dyn std::fmt::Display| (126, format!("{what}: {error}"));
+        // First of all, for among the rest is a copy of the shim's lock.
+        let ChildPipes { stdout, stderr, gate, status } = pipes;
+        sys::close_all_but(&[stdout, stderr, gate, status].map(|end| end.as_raw_fd()));
         let _ = rustix::process::setsid();
         raise_oom_score();
-        rustix::stdio::dup2_stdout(&pipes.stdout).map_err(|e| failed("standard output", &e))?;
-        rustix::stdio::dup2_stderr(&pipes.stderr).map_err(|e| failed("standard error", &e))?;
+        rustix::stdio::dup2_stdout(stdout).map_err(|e| failed("standard output", &e))?;
+        rustix::stdio::dup2_stderr(stderr).map_err(|e| failed("standard error", &e))?;
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
         if let Some(account) = &self.account {
             account.assume().map_err(|e| failed("cannot become the user of run_as_user", &e))?;
@@ -88,7 +91,6 @@ impl UserPlan {
             failed(&format!("working directory `{}`", self.cwd.to_string_lossy()), &e)
         })?;
         sys::reset_signals();
-        sys::close_all_but(&[pipes.gate.as_raw_fd(), pipes.status.as_raw_fd()]);
         Ok(())
     }
 

@@ -183,6 +183,16 @@ pub(crate) fn levels() -> Vec<(Containment, Level)> {
     found
 }
 
+/// Runs a check at every level at once: most of it is waiting.
+pub(crate) fn at_every_level(check: impl Fn(Containment, Level) + Sync) {
+    let check = &check;
+    std::thread::scope(|scope| {
+        for (containment, level) in levels() {
+            scope.spawn(move || check(containment, level));
+        }
+    });
+}
+
 /// Processes of the host whose command line holds `marker`.
 pub(crate) fn processes_with(marker: &str) -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use fencepost_worker::outcome::{Outcome, OutcomeKind, Reason};
 use fencepost_worker::spec::{Containment, ShimSpec};
 
-use crate::bench::{Bench, end, levels, sh, spec, text, wait_for};
+use crate::bench::{Bench, at_every_level, end, levels, sh, spec, text, wait_for};
 
 #[test]
 fn exit_codes_and_signals_are_told_at_every_level() {
@@ -149,7 +149,7 @@ fn timeouts_end_a_task_and_name_themselves() {
 
 #[test]
 fn a_stall_is_neither_output_nor_cpu_at_every_level() {
-    for (containment, _) in levels() {
+    at_every_level(|containment, _| {
         let stall =
             |script: &str| ShimSpec { containment, stall_timeout_ms: Some(2_500), ..sh(script) };
         let idle = Bench::new().outcome(&stall("sleep 600"));
@@ -157,7 +157,7 @@ fn a_stall_is_neither_output_nor_cpu_at_every_level() {
         let busy = "end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done";
         let busy = Bench::new().outcome(&stall(busy));
         assert_eq!((busy.kind, busy.exit_code), (OutcomeKind::Exited, Some(0)), "{containment:?}");
-    }
+    });
 }
 
 #[test]
