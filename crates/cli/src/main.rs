@@ -11,6 +11,7 @@ mod error;
 mod exit;
 mod global;
 mod nearest;
+mod node;
 mod output;
 mod verb;
 mod view;

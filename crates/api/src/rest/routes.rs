@@ -172,7 +172,7 @@ routes! {
     TASK_SHOW "task_show" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}" RunRead "-> TaskInstance";
     TASK_CLEAR "task_clear" Post "/dags/{dag_id}/runs/{run_id}/tasks/{task}:clear" RunWrite "Clear, DryRun -> ChangePlan";
     TASK_MARK "task_mark" Post "/dags/{dag_id}/runs/{run_id}/tasks/{task}:mark" RunWrite "Mark, DryRun -> ChangePlan";
-    TASK_ATTEMPTS "task_attempts" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/attempts" RunRead "ListQuery -> Page<Attempt>, by token";
+    TASK_ATTEMPTS "task_attempts" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/attempts" RunRead "ListQuery -> Page<Attempt>, by token; of all instances if a mapped task has no index";
     TASK_OUTPUTS "task_outputs" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/outputs" RunRead "-> Outputs";
     TASK_RENDERED "task_rendered" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/rendered" RunRead "-> Rendered";
     TASK_EXPLAIN "task_explain" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/explain" RunRead "-> Explain";

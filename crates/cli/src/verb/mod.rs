@@ -17,6 +17,7 @@ mod ps;
 mod runs;
 mod schedule;
 mod schema;
+mod standalone;
 mod target;
 mod tasks;
 mod tokens;
@@ -31,6 +32,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Init(init::Init),
+    Standalone(standalone::Standalone),
     Validate(validate::Validate),
     #[command(subcommand)]
     Dags(dags::Dags),
@@ -65,6 +67,7 @@ impl Verb {
     pub(crate) fn run(self, cx: &Cx) -> Outcome {
         match self {
             Self::Init(args) => init::run(cx, args),
+            Self::Standalone(args) => standalone::run(cx, args),
             Self::Validate(args) => validate::run(cx, args),
             Self::Dags(args) => dags::run(cx, args),
             Self::Runs(args) => runs::run(cx, args),

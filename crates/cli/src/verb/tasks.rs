@@ -6,12 +6,14 @@ use crate::client::Client;
 use crate::cx::Cx;
 use crate::error::Outcome;
 use crate::exit::Exit;
+use crate::view::attempt::OfMapped;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use fencepost_api::rest::{
     Attempt, Clear, ListQuery, Mark, Output, RenderedField, TaskInstance, TaskQuery, routes,
 };
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Look at task instances, run them again, decide for them
 #[derive(Debug, Subcommand)]
@@ -170,7 +172,13 @@ fn attempts(cx: &Cx, client: &Client, target: &TaskTarget) -> Outcome<()> {
             format!("⛔ {count} late writes of attempt {number} were refused:  fencepost attempts events {id}")
         })
         .collect();
-    cx.out.list::<Attempt>(items, client.now())?;
+    let indexes: BTreeSet<i64> =
+        items.iter().filter_map(|item| item["map_index"].as_i64()).collect();
+    if indexes.len() > 1 {
+        cx.out.list::<OfMapped>(items, client.now())?;
+    } else {
+        cx.out.list::<Attempt>(items, client.now())?;
+    }
     for line in refused {
         cx.out.remark(&line);
     }

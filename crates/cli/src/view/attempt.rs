@@ -87,6 +87,40 @@ impl Row for Attempt {
     }
 }
 
+/// An attempt among those of all instances of a mapped task.
+#[derive(Debug, serde::Deserialize)]
+#[serde(transparent)]
+pub(crate) struct OfMapped(Attempt);
+
+impl Row for OfMapped {
+    const COLUMNS: &'static [Column] = &[
+        Always("TASK"),
+        Always("TRY"),
+        Always("ATTEMPT"),
+        Always("TOKEN"),
+        Always("WHY"),
+        Always("WORKER"),
+        Always("STARTED"),
+        Always("ENDED"),
+        Always("OUTCOME"),
+        Always("EXIT"),
+        Always("COUNTED"),
+        Wide("CONTAINMENT"),
+        Wide("REFUSED"),
+        Wide("EVIDENCE"),
+        Wide("ATTEMPT ID"),
+    ];
+    fn cells(&self, now: Timestamp) -> Vec<Cell> {
+        let label = task_label(&self.0.task_id, self.0.map_index, None);
+        let mut cells = vec![Cell::painted(label, Paint::Strong)];
+        cells.extend(self.0.cells(now));
+        cells
+    }
+    fn name(&self) -> String {
+        Row::name(&self.0)
+    }
+}
+
 /// An attempt among those of all DAGs (`fencepost ps`).
 #[derive(Debug, serde::Deserialize)]
 #[serde(transparent)]

@@ -222,6 +222,27 @@ fn attempts() {
 }
 
 #[test]
+fn attempts_of_a_mapped_task_are_told_apart() {
+    let server = Server::start(|request| {
+        if request.path.ends_with("/runs") {
+            return page([run_in("running", &[])]);
+        }
+        let of = |index: i32, number: u32| {
+            let mut attempt = attempt(number);
+            attempt.map_index = index;
+            attempt
+        };
+        page([of(0, 1), of(1, 2)])
+    });
+    let ran = fencepost(&server, "tasks attempts sales_daily @latest load");
+    insta::assert_snapshot!(ran.stdout, @"
+    TASK     TRY  ATTEMPT  TOKEN    WHY         WORKER      STARTED   ENDED     OUTCOME  EXIT  COUNTED
+    load[0]  1    1        7-48211  first       w-3@node-b  05:10:02  05:12:00  lost     ?     infra
+    load[1]  1    2        7-48212  replaces 1  w-3@node-b  05:10:02  –         running  –     –
+    ");
+}
+
+#[test]
 fn events_and_the_rest() {
     insta::assert_snapshot!(out("events sales_daily @latest"), @"
     AT        KIND        TASK  TOKEN  CHANGE            REASON  ACTOR

@@ -1,0 +1,257 @@
+//! Everything in one process: store, engine, worker and server on one home (standalone mode).
+//!
+//! The order of the start is the order of the rights: the home's lock, the store and its new epoch,
+//! the worker's registration with what its predecessors left, then the passes, then the listener.
+//! There is no recovery step: the same passes and the same worker do it.
+
+mod dag_folder;
+mod effects;
+mod epoch;
+mod hooks;
+mod identity;
+mod logs;
+mod serve;
+mod surroundings;
+
+pub(crate) use dag_folder::DagFolder;
+pub(crate) use serve::Address;
+
+use crate::config::Settings;
+use crate::error::{CliError, Outcome};
+use crate::exit::Exit;
+use fencepost_core::time::Span;
+use fencepost_engine::dispatcher::Dispatcher;
+use fencepost_engine::drive::{SharedHealth, drive};
+use fencepost_engine::outbox::Outbox;
+use fencepost_engine::reaper::Reaper;
+use fencepost_engine::scheduler::Scheduler;
+use fencepost_engine::{Cx, Pass};
+use fencepost_server::execution::Execution;
+use fencepost_store::Store;
+use fencepost_store::query::{installation, pool};
+use fencepost_worker::attempt::{AttemptHost, OsHost};
+use fencepost_worker::clock::ClockKind;
+use fencepost_worker::home::{self, Home, HomeClaim, TakeOver};
+use fencepost_worker::supervisor::{self, Supervisor};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Slots of the pool that every task is in unless it names another.
+const DEFAULT_POOL_SLOTS: i64 = 128;
+/// How often the home's lock says that its holder turns.
+const TURN: Duration = Duration::from_secs(5);
+/// Beats without a turn after which a holder counts as stalled.
+const STALLED: Duration = Duration::from_secs(15);
+
+/// How a node is to be started.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) home: PathBuf,
+    pub(crate) settings: Settings,
+    /// End a living holder of the home.
+    pub(crate) take_over: bool,
+    /// Variables of this process that tasks may see.
+    pub(crate) host_env: Vec<(String, String)>,
+    /// `FENCEPOST_CRASH` and its like, in builds that have crash points.
+    pub(crate) crash: hooks::Crash,
+    /// Serve clients.
+    pub(crate) listen: bool,
+}
+
+pub(crate) use hooks::Crash;
+
+/// A node that runs.
+pub(crate) struct Node {
+    pub(crate) cx: Cx,
+    pub(crate) address: Option<Address>,
+    stop: watch::Sender<bool>,
+    worker: tokio::task::JoinHandle<Result<Vec<String>, fencepost_api::problem::Problem>>,
+    passes: tokio::task::JoinHandle<()>,
+    home: Arc<Home>,
+}
+
+/// What a node left when it stopped.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Tokens of attempts that go on under their shims.
+    pub(crate) running: Vec<String>,
+}
+
+impl Node {
+    /// Starts everything; returns once it serves.
+    pub(crate) async fn start(options: Options) -> Outcome<Self> {
+        let Options { home: path, settings, .. } = &options;
+        let store_path = sqlite_path(settings)?;
+        let (home, installation_id) = lock_home(&options, &store_path)?;
+        let hooks = hooks::hooks(&options.crash)?;
+        let clock = surroundings::store_clock();
+        let store = Store::open_sqlite(&store_path, clock, hooks.clone())
+            .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
+        let cx = Cx::new(store, surroundings::env(), engine_settings(settings));
+        prepare(&cx, path, &installation_id).await?;
+        let (stop, stopped) = watch::channel(false);
+        let host = host(path, &home)?;
+        let who = identity::identity(&cx, &home, settings);
+        let worker = Supervisor::new(
+            Arc::new(Execution::new(cx.clone())),
+            Arc::clone(&host),
+            worker_settings(&options),
+            who,
+            hooks,
+        );
+        let trouble = worker.trouble();
+        let worker = tokio::spawn(worker.run(stopped.clone()));
+        let health = SharedHealth::default();
+        let passes = spawn_passes(&cx, path, &health, stopped.clone());
+        tokio::spawn(turn(Arc::clone(&home)));
+        let address = if options.listen {
+            let parts = serve::Parts { health, trouble: Arc::new(trouble), stopped };
+            Some(serve::listen(&cx, &options, parts).await?)
+        } else {
+            None
+        };
+        Ok(Self { cx, address, stop, worker, passes, home })
+    }
+
+    /// Stops in order: claims nothing more, waits `drain_timeout` for what runs, leaves the rest
+    /// to its shims.
+    pub(crate) async fn stop(self) -> Outcome<Left> {
+        // The passes and the worker end when they see it; nobody listening is fine.
+        let _ = self.stop.send(true);
+        self.cx.wakes.engine();
+        let worker = self.worker.await;
+        let _ = self.passes.await;
+        drop(self.home);
+        match worker {
+            Ok(Ok(running)) => Ok(Left { running }),
+            Ok(Err(problem)) => Err(CliError::from_problem(problem)),
+            Err(_) => Err(CliError::new(Exit::Unexpected, "the worker ended by a panic")),
+        }
+    }
+
+    /// Ready once a part that must run for ever has ended by itself: this process is of no use then.
+    pub(crate) async fn broken(&self) {
+        while !self.worker.is_finished() && !self.passes.is_finished() {
+            surroundings::pause(TURN).await;
+        }
+    }
+}
+
+fn sqlite_path(settings: &Settings) -> Outcome<PathBuf> {
+    let url = settings.text("store.url").unwrap_or_default();
+    url.strip_prefix("sqlite:").map(PathBuf::from).ok_or_else(|| {
+        CliError::usage(format!("standalone uses a SQLite store, not `{url}`"))
+            .hint("write [store] url = \"sqlite:PATH\", or leave it out")
+    })
+}
+
+/// Takes the home for this process's life, in the name of the store's installation.
+fn lock_home(options: &Options, store: &Path) -> Outcome<(Arc<Home>, String)> {
+    let known = Store::installation_of(store).or_else(|| identity::of_home(&options.home));
+    let installation_id = known.unwrap_or_else(surroundings::uuid);
+    let claim = HomeClaim {
+        installation_id: installation_id.clone(),
+        machine_id: home::machine_id(),
+        worker_name: identity::worker_name(&options.settings),
+    };
+    let quiet_ns = u64::try_from(STALLED.as_nanos()).unwrap_or(u64::MAX);
+    let take_over =
+        if options.take_over { TakeOver::Always } else { TakeOver::IfStalled { quiet_ns } };
+    let home = home::lock(&options.home, &claim, take_over).map_err(refused)?;
+    Ok((Arc::new(home), installation_id))
+}
+
+fn refused(error: home::HomeError) -> CliError {
+    let exit = match error {
+        home::HomeError::Held { .. } | home::HomeError::DoesNotEnd { .. } => Exit::Conflict,
+        _ => Exit::Unexpected,
+    };
+    let mut text = error.to_string();
+    if let Some(cause) = std::error::Error::source(&error) {
+        text = format!("{text}: {cause}");
+    }
+    CliError::new(exit, text)
+}
+
+/// The rows that a fresh store needs, and the epoch of this start.
+async fn prepare(cx: &Cx, home: &Path, installation_id: &str) -> Outcome<()> {
+    let failed =
+        |error: fencepost_store::StoreError| CliError::new(Exit::Unexpected, error.to_string());
+    let tx = cx.store.begin("prepare").await.map_err(failed)?;
+    installation::make(&tx, installation_id).await.map_err(failed)?;
+    pool::make(&tx, "default_pool", DEFAULT_POOL_SLOTS, "every task that names no other")
+        .await
+        .map_err(failed)?;
+    let stored = installation::load(&tx).await.map_err(failed)?;
+    let epoch = epoch::next(home, stored.as_ref())?;
+    installation::raise_epoch(&tx, epoch).await.map_err(failed)?;
+    tx.commit().await.map_err(failed)?;
+    epoch::keep(home, epoch)
+}
+
+fn engine_settings(settings: &Settings) -> fencepost_engine::Settings {
+    let default = fencepost_engine::Settings::default();
+    let limit = settings.text("scheduler.requeue_limit").and_then(|text| text.parse().ok());
+    fencepost_engine::Settings {
+        scan_interval: settings.span("scheduler.scan_interval").unwrap_or(default.scan_interval),
+        start_timeout: settings.span("scheduler.start_timeout").unwrap_or(default.start_timeout),
+        requeue_limit: limit.unwrap_or(default.requeue_limit),
+    }
+}
+
+fn host(home: &Path, lock: &Home) -> Outcome<Arc<dyn AttemptHost>> {
+    // The running program itself, also after the file was replaced by a newer one.
+    let host =
+        OsHost::new(&home.join("attempts"), "/proc/self/exe", vec!["shim".into()], lock.boot());
+    match host {
+        Ok(host) => Ok(Arc::new(host)),
+        Err(error) => Err(CliError::new(Exit::Unexpected, error.to_string())),
+    }
+}
+
+fn worker_settings(options: &Options) -> supervisor::Settings {
+    let settings = &options.settings;
+    let span = |name: &str, default: Span| settings.span(name).unwrap_or(default).to_std();
+    let count = |name: &str| settings.text(name).and_then(|text| text.parse::<u32>().ok());
+    let queues = settings.text("worker.queues").unwrap_or("default");
+    supervisor::Settings {
+        home: options.home.clone(),
+        queues: queues.split(',').map(|queue| queue.trim().to_owned()).collect(),
+        slots: count("worker.slots").unwrap_or_else(surroundings::default_slots),
+        heartbeat_interval: span("worker.heartbeat_interval", Span::from_secs(5)),
+        orphan_ttl: span("worker.orphan_ttl", Span::from_hours(24)),
+        kill_grace: span("worker.kill_grace", Span::from_secs(30)),
+        margin: span("worker.margin", Span::from_secs(1)),
+        drain_timeout: span("worker.drain_timeout", Span::from_secs(30)),
+        log_limit: count("limits.log_bytes").map_or(64 << 20, Into::into),
+        containment: settings.text("worker.containment").unwrap_or("auto").into(),
+        host_env: options.host_env.clone(),
+        clock: ClockKind::Monotonic,
+        now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),
+    }
+}
+
+fn spawn_passes(
+    cx: &Cx,
+    home: &Path,
+    health: &SharedHealth,
+    stopped: watch::Receiver<bool>,
+) -> tokio::task::JoinHandle<()> {
+    let passes: Vec<Box<dyn Pass>> = vec![
+        Box::new(Scheduler),
+        Box::new(Dispatcher),
+        Box::new(Reaper),
+        Box::new(Outbox::new(effects::perform(home.to_owned()))),
+    ];
+    tokio::spawn(drive(cx.clone(), passes, Arc::clone(health), stopped))
+}
+
+/// Shows that this process turns, for a newcomer that wants its home.
+async fn turn(home: Arc<Home>) {
+    loop {
+        home.turned(ClockKind::Boottime.now_ns());
+        surroundings::pause(TURN).await;
+    }
+}
