@@ -421,7 +421,7 @@ const ZONES: [&str; 10] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn slots_equal_a_scan_of_minutes(
@@ -430,7 +430,7 @@ proptest! {
     ) {
         let from = Timestamp::from_micros(1_000_000_000_000_000 / 60_000_000 * 60_000_000)
             .plus(Span::from_hours(24 * day));
-        let minutes = 40 * 24 * 60;
+        let minutes = 20 * 24 * 60;
         let fixed = (!half_hours).then_some((hour, minute));
         let cron = if half_hours { "*/30 * * * *".into() } else { format!("{minute} {hour} * * *") };
         let calendar = Calendar::new(&timing(&cron, ZONES[zone])).unwrap();
@@ -470,4 +470,58 @@ proptest! {
         let _ = Cron::parse(&text);
         let _ = Calendar::new(&timing(&text, &zone));
     }
+}
+
+/// What the policy says of one local day: the instant, the first of two, the end of the gap.
+fn expected_on(day: jiff::civil::Date, time: (i8, i8), zone: &Zone) -> Option<Timestamp> {
+    let ambiguous = zone.as_jiff().to_ambiguous_zoned(day.at(time.0, time.1, 0, 0));
+    let at = match ambiguous.offset() {
+        jiff::tz::AmbiguousOffset::Gap { before, after } => {
+            if after.seconds() - before.seconds() > 3 * 3600 {
+                return None;
+            }
+            // A time skipped at `t` is `t` or later by the clock after it.
+            let shifted = ambiguous.later().unwrap().timestamp();
+            let just_after = shifted + jiff::SignedDuration::from_nanos(1);
+            zone.as_jiff().preceding(just_after).next().unwrap().timestamp()
+        }
+        _ => ambiguous.earlier().unwrap().timestamp(),
+    };
+    Some(Timestamp::from_jiff(at))
+}
+
+/// Days around each change of the clocks, where all that is difficult happens.
+#[test]
+fn a_fixed_time_runs_once_a_local_day_in_every_zone_for_ten_years() {
+    let (first, last) = ("2017-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
+    let (first, last): (jiff::Timestamp, jiff::Timestamp) =
+        (first.parse().unwrap(), last.parse().unwrap());
+    let day = |days: i64| jiff::Span::new().days(days);
+    let (mut zones, mut changes) = (0, 0);
+    // Links repeat the zones that they stand for.
+    for name in Zone::names().into_iter().filter(|name| Zone::get(name).unwrap().name() == name) {
+        let zone = Zone::get(&name).unwrap();
+        let within = zone.as_jiff().following(first).take_while(|t| t.timestamp() < last);
+        let within: Vec<jiff::Timestamp> = within.map(|change| change.timestamp()).collect();
+        zones += usize::from(!within.is_empty());
+        changes += within.len();
+        // A time of the usual changes for all, another one by the zone.
+        let other = i8::try_from(name.len() % 24).unwrap();
+        for time in [(2, 30), (other, 0)] {
+            let cron = format!("{} {} * * *", time.1, time.0);
+            let calendar = Calendar::new(&timing(&cron, &name)).unwrap();
+            for change in &within {
+                let local = change.to_zoned(zone.as_jiff().clone()).date();
+                let days = local.checked_sub(day(2)).unwrap().series(day(1)).take(5);
+                let mut expected: Vec<_> =
+                    days.filter_map(|day| expected_on(day, time, &zone)).collect();
+                expected.dedup();
+                let before = expected[0].minus(Span::from_micros(1));
+                let slots = calendar.due(before, expected[expected.len() - 1], 100);
+                let found: Vec<_> = slots.iter().map(|slot| slot.due_at).collect();
+                assert_eq!(found, expected, "{cron} {name}");
+            }
+        }
+    }
+    assert!(zones > 80 && changes > 1_000, "{zones} zones, {changes} changes");
 }

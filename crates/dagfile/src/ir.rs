@@ -10,7 +10,9 @@ mod timing;
 
 use crate::diagnostic::Findings;
 use crate::yaml::Node;
-use fencepost_core::dag::{Action, Containment, Dag, OnLost, Param, Task, TaskIndex, WeightRule};
+use fencepost_core::dag::{
+    Action, Containment, Dag, OnLost, OutputType, Param, Task, TaskIndex, WeightRule,
+};
 use fencepost_core::id::TaskId;
 use fencepost_core::retry::{RetryAction, RetryRule};
 use fencepost_core::time::Span;
@@ -121,10 +123,7 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
         out.insert("env".into(), env(&task.env));
     }
     if !task.outputs.is_empty() {
-        let output = |(name, kind): &(String, _)| {
-            let word = crate::read::output_types().find(|(_, known)| known == kind);
-            (name.clone(), json!(word.map_or("string", |(word, _)| word)))
-        };
+        let output = |(name, of): &(String, OutputType)| (name.clone(), json!(of.as_str()));
         out.insert("outputs".into(), task.outputs.iter().map(output).collect());
     }
     Value::Object(out)

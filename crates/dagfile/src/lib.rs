@@ -87,13 +87,13 @@ fn text_of<'a>(bytes: &'a [u8], findings: &mut Findings) -> Option<&'a str> {
         Ok(text) => text,
         Err(error) => {
             let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-            let place = yaml::place_of_byte(valid, valid.len());
+            let place = yaml::place_in(valid, valid.len());
             findings.error(place, "not-utf8", "this byte is not UTF-8", "save the file as UTF-8");
             return None;
         }
     };
     if let Some(offset) = text.find('\0') {
-        let place = yaml::place_of_byte(text, offset);
+        let place = yaml::place_in(text, offset);
         findings.error(place, "nul-byte", "a NUL byte", "a DAG file is text; take it out");
         return None;
     }

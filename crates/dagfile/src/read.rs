@@ -7,12 +7,16 @@ mod edges;
 mod env;
 mod expand;
 mod fields;
+mod outputs;
 mod params;
 mod retry;
 mod task;
+mod templates;
 mod timing;
 
-pub(crate) use task::{Draft, Template, TemplateKind, output_types};
+pub(crate) use outputs::output_types;
+pub(crate) use task::Draft;
+pub(crate) use templates::{Template, TemplateKind};
 
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::Level;
@@ -67,7 +71,7 @@ pub(crate) fn read<'a>(root: &'a Node, stem: &str, findings: &mut Findings) -> O
         None => Fields::default(),
     };
     let mut templates = env::templates(&fields);
-    templates.extend(task::templates(&defaults));
+    templates.extend(templates::of(&defaults));
     let tasks = tasks(entries, &fields, &defaults, findings)?;
     Some(Reading { head, tasks, templates, root: entries })
 }

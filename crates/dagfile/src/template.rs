@@ -11,6 +11,7 @@ mod engine;
 mod instant;
 mod macros;
 mod names;
+mod path;
 mod size;
 
 pub(crate) use analysis::{Use, analyse, expression_of};

@@ -4,12 +4,15 @@
 //! keys; anchors, aliases and merge keys are resolved. A mistake of syntax ends the reading; a
 //! repeated key and the like do not. Nothing here knows what a DAG is.
 
+mod entries;
+mod json;
 mod locate;
 mod scalar;
 mod tree;
 
+pub(crate) use locate::place_in;
 pub(crate) use scalar::Kind;
-pub(crate) use tree::{place_of_byte, read};
+pub(crate) use tree::read;
 
 use crate::diagnostic::Place;
 use serde_json::{Map, Value};
@@ -61,6 +64,8 @@ struct Size {
     text: usize,
     depth: u32,
 }
+
+const LEAF: Size = Size { nodes: 1, text: 0, depth: 1 };
 
 impl Node {
     /// The text of a value that the schema reads as text.
@@ -134,6 +139,6 @@ impl Node {
 
     /// The same tree from JSON, every place 1:1; `None` if it is over the budgets.
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
-        tree::from_json(value)
+        json::from_json(value)
     }
 }

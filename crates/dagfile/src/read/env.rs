@@ -1,7 +1,7 @@
 //! Environment variables: names checked, values taken as they are written.
 
 use super::fields::{Fields, check_identifier, item_type};
-use super::task::{Template, TemplateKind};
+use super::templates::{Template, TemplateKind};
 use crate::diagnostic::Findings;
 use crate::yaml::{Content, Node};
 

@@ -1,11 +1,12 @@
 //! One task: its action, its edges by name, and the keys that it shares with `default_args`.
 
 use super::fields::{Fields, item_type, wrong_type};
-use super::{NAME_RULE, env, expand, retry};
+use super::templates::{self, Template};
+use super::{NAME_RULE, env, expand, outputs, retry};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
-use crate::yaml::{Entry, Node};
-use fencepost_core::dag::{Action, Containment, OnLost, OutputType, Task, WeightRule};
+use crate::yaml::Entry;
+use fencepost_core::dag::{Action, Containment, OnLost, Task, WeightRule};
 use fencepost_core::id::{PoolName, QueueName, TaskId};
 use fencepost_core::trigger_rule::TriggerRule;
 
@@ -18,26 +19,6 @@ pub(crate) struct Draft<'a> {
     pub(crate) templates: Vec<Template<'a>>,
     /// Its action is one that is refused: nothing more is said about what it does.
     pub(crate) is_refused: bool,
-}
-
-/// A piece of text that is a Jinja template.
-pub(crate) struct Template<'a> {
-    /// `run`, `command[2]`, `env.NAME`.
-    pub(crate) field: String,
-    pub(crate) node: &'a Node,
-    pub(crate) kind: TemplateKind,
-}
-
-/// What a template's text becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TemplateKind {
-    /// A shell script: what is pasted in is read by the shell; no Jinja comments.
-    Script,
-    /// An argument; no Jinja comments.
-    Argument,
-    Text,
-    /// True or false.
-    Condition,
 }
 
 /// Reports what is wrong in `default_args`, also where every task has its own value.
@@ -81,9 +62,9 @@ pub(super) fn read<'a>(
     task.when = own.text("when", findings);
     task.expand = expand::read(&own, findings);
     task.map_index_template = own.text("map_index_template", findings);
-    task.outputs = outputs(&own, findings);
+    task.outputs = outputs::read(&own, findings);
     let depends_on = depends_on(&own, findings);
-    Some(Draft { templates: templates(&own), task, entry, depends_on, is_refused })
+    Some(Draft { templates: templates::of(&own), task, entry, depends_on, is_refused })
 }
 
 /// What the task does, and whether that is refused. A wrong action counts as none (`noop`).
@@ -253,64 +234,6 @@ fn user(fields: &Fields<'_>, findings: &mut Findings) -> Option<String> {
     let message = format!("`run_as_user` cannot be {}", quoted(&user));
     findings.error(place, "bad-name", message, "the name of a user of the worker's machine");
     None
-}
-
-const OUTPUT_TYPES: [(&str, OutputType); 6] = [
-    ("string", OutputType::String),
-    ("integer", OutputType::Integer),
-    ("number", OutputType::Number),
-    ("boolean", OutputType::Boolean),
-    ("array", OutputType::Array),
-    ("object", OutputType::Object),
-];
-
-/// The types of outputs with their names in the file.
-pub(crate) fn output_types() -> impl Iterator<Item = (&'static str, OutputType)> {
-    OUTPUT_TYPES.into_iter()
-}
-
-fn outputs(fields: &Fields<'_>, findings: &mut Findings) -> Vec<(String, OutputType)> {
-    let mut outputs = Vec::new();
-    for entry in fields.map("outputs", findings).unwrap_or_default() {
-        if super::fields::check_identifier("an output", entry, findings).is_none() {
-            continue;
-        }
-        let word = entry.value.as_written().unwrap_or_default();
-        if let Some((_, output_type)) = output_types().find(|(name, _)| *name == word) {
-            outputs.push((entry.key.clone(), output_type));
-            continue;
-        }
-        let names = || output_types().map(|(name, _)| name);
-        let near = crate::suggest::did_you_mean(word, names());
-        let all = || format!("one of {}", names().collect::<Vec<_>>().join(", "));
-        let hint = if near.is_empty() { all() } else { near };
-        let message = format!("an output's type cannot be {}", entry.value.description());
-        findings.error(entry.value.place, "bad-value", message, hint);
-    }
-    outputs
-}
-
-/// The templates among the fields of a task or of `default_args`.
-pub(super) fn templates<'a>(fields: &Fields<'a>) -> Vec<Template<'a>> {
-    let mut templates = Vec::new();
-    let kinds = [
-        ("run", TemplateKind::Script),
-        ("when", TemplateKind::Condition),
-        ("map_index_template", TemplateKind::Text),
-        ("working_dir", TemplateKind::Text),
-    ];
-    for (name, kind) in kinds {
-        if let Some(field) = fields.get(name) {
-            templates.push(Template { field: name.into(), node: &field.entry.value, kind });
-        }
-    }
-    let words = fields.get("command").and_then(|field| field.entry.value.as_list());
-    for (index, node) in words.unwrap_or_default().iter().enumerate() {
-        let field = format!("command[{index}]");
-        templates.push(Template { field, node, kind: TemplateKind::Argument });
-    }
-    templates.extend(env::templates(fields));
-    templates
 }
 
 impl Draft<'_> {

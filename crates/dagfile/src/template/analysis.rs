@@ -1,11 +1,12 @@
 //! What a template uses, read off its syntax tree: for the checks at validate time.
 //!
-//! The only place that knows the engine's tree (its `unstable_machinery`).
+//! Only here, in `path` and in `size` is the engine's tree known (its `unstable_machinery`).
 
 use super::engine::Syntax;
+use super::path::{Scope, at, callee, path, targets};
 use super::size;
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
-use minijinja::machinery::{Span, parse, parse_expr};
+use minijinja::machinery::{parse, parse_expr};
 
 /// What a template uses of its surroundings.
 #[derive(Debug, Default)]
@@ -79,17 +80,10 @@ fn syntax_error(error: &minijinja::Error, shift: usize) -> SyntaxError {
     SyntaxError { offset: shift + error.range().map_or(0, |range| range.start), message }
 }
 
-/// Names of enclosing scopes; a name that stands for a part of something outside has its path.
-type Scope = Vec<(String, Option<Vec<String>>)>;
-
 #[derive(Default)]
 struct Walk {
     found: Analysis,
     scope: Scope,
-}
-
-fn at(span: Span) -> usize {
-    usize::try_from(span.start_offset).unwrap_or(0)
 }
 
 /// Filters whose result cannot carry shell code whatever goes in.
@@ -267,70 +261,5 @@ impl Walk {
             Some((_, origin)) => origin.clone(),
             None => Some(own),
         }
-    }
-}
-
-fn callee<'a, 'b>(called: &'a Expr<'b>) -> &'a Expr<'b> {
-    if let Expr::GetAttr(method) = called
-        && !matches!(&method.expr, Expr::Var(var) if var.id == "macros")
-    {
-        return &method.expr;
-    }
-    called
-}
-
-/// `a.b["c"]` as `[a, b, c]` with the place of `a`. No recursion: chains may be long.
-fn path(expression: &Expr<'_>) -> Option<(Vec<String>, usize)> {
-    let (mut names, mut rest) = (Vec::new(), expression);
-    loop {
-        match rest {
-            Expr::Var(var) => {
-                names.push(var.id.to_owned());
-                names.reverse();
-                return Some((names, at(var.span())));
-            }
-            Expr::GetAttr(attribute) => {
-                names.push(attribute.name.to_owned());
-                rest = &attribute.expr;
-            }
-            Expr::GetItem(item) => {
-                let Expr::Const(constant) = &item.subscript_expr else { return None };
-                names.push(constant.value.as_str()?.to_owned());
-                rest = &item.expr;
-            }
-            Expr::Const(_)
-            | Expr::Slice(_)
-            | Expr::UnaryOp(_)
-            | Expr::BinOp(_)
-            | Expr::Compare(_)
-            | Expr::IfExpr(_)
-            | Expr::Filter(_)
-            | Expr::Test(_)
-            | Expr::Call(_)
-            | Expr::List(_)
-            | Expr::Tuple(_)
-            | Expr::Map(_) => return None,
-        }
-    }
-}
-
-/// The names that an assignment target binds.
-fn targets(target: &Expr<'_>, origin: Option<&[String]>) -> Scope {
-    match target {
-        Expr::Var(var) => vec![(var.id.to_owned(), origin.map(<[String]>::to_vec))],
-        Expr::List(list) => list.items.iter().flat_map(|item| targets(item, origin)).collect(),
-        Expr::Tuple(tuple) => tuple.items.iter().flat_map(|item| targets(item, origin)).collect(),
-        Expr::Const(_)
-        | Expr::Slice(_)
-        | Expr::UnaryOp(_)
-        | Expr::BinOp(_)
-        | Expr::Compare(_)
-        | Expr::IfExpr(_)
-        | Expr::Filter(_)
-        | Expr::Test(_)
-        | Expr::GetAttr(_)
-        | Expr::GetItem(_)
-        | Expr::Call(_)
-        | Expr::Map(_) => Scope::new(),
     }
 }

@@ -57,7 +57,7 @@ fn tag_around(text: &str, offset: usize) -> Option<(usize, usize)> {
 }
 
 /// The place of a byte of the file.
-pub(super) fn place_in(file: &str, offset: usize) -> Place {
+pub(crate) fn place_in(file: &str, offset: usize) -> Place {
     let before = &file[..floor_char(file, offset)];
     let line_start = before.rfind('\n').map_or(0, |i| i + 1);
     Place { line: 1 + count_lines(before), column: 1 + count(&before[line_start..]) }

@@ -1,12 +1,12 @@
 //! Parser events to a tree: budgets, anchors, merge keys, repeated keys. No recursion.
 
-use super::locate::{Source, place_in};
+use super::entries::{Key, add_entry, merge};
+use super::locate::Source;
 use super::scalar::{Kind, resolve};
-use super::{Content, DEPTH_MAX, Entry, NODES_MAX, Node, Scalar, Size, TEXT_MAX};
+use super::{Content, DEPTH_MAX, Entry, LEAF, NODES_MAX, Node, Scalar, Size, TEXT_MAX};
 use crate::diagnostic::{Findings, Place, quoted};
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Span, Tag};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Reads one document (null if there is none); `None` after an error that ends the reading.
 pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Node> {
@@ -85,15 +85,6 @@ enum Items {
     List(Vec<Node>),
     Map { entries: Vec<Entry>, lines: BTreeMap<String, u32>, key: Option<Key> },
 }
-
-/// A key that waits for its value; without a name if it is not text.
-struct Key {
-    name: Option<String>,
-    place: Place,
-    is_plain: bool,
-}
-
-const LEAF: Size = Size { nodes: 1, text: 0, depth: 1 };
 
 impl<'a> Builder<'a> {
     fn new(file: &'a str, findings: &'a mut Findings) -> Self {
@@ -192,7 +183,7 @@ impl<'a> Builder<'a> {
         match &mut open.items {
             Items::List(items) => items.push(node),
             Items::Map { entries, lines, key } => match key.take() {
-                None => *key = Some(as_key(node, self.file)),
+                None => *key = Some(Key::of(node, self.file)),
                 Some(key) => add_entry(entries, lines, (key, node), self.findings),
             },
         }
@@ -262,95 +253,4 @@ fn unfit_tag(tag: &Tag, span: &Span) -> Stop {
     let marker = span.tag_start().unwrap_or(span.start);
     let message = format!("the tag {} does not fit here", quoted(&tag.original()));
     Stop::at(&marker, "yaml-tag", message, "leave the tag out, or quote the text")
-}
-
-fn as_key(node: Node, file: &str) -> Key {
-    let Content::Scalar(scalar) = node.content else {
-        return Key { name: None, place: node.place, is_plain: false };
-    };
-    let first = file.as_bytes().get(scalar.source.start);
-    let is_plain = !matches!(first, Some(b'"' | b'\''));
-    Key { name: Some(scalar.text), place: node.place, is_plain }
-}
-
-fn add_entry(
-    entries: &mut Vec<Entry>,
-    lines: &mut BTreeMap<String, u32>,
-    (key, value): (Key, Node),
-    findings: &mut Findings,
-) {
-    let Some(name) = key.name else {
-        let message = "a key must be text, not a list or a mapping";
-        findings.error(key.place, "bad-key", message, "write it on one line, quoted");
-        return;
-    };
-    if let Some(first) = lines.insert(name.clone(), key.place.line) {
-        lines.insert(name.clone(), first);
-        let message = format!("{} is given twice", quoted(&name));
-        findings.error(key.place, "duplicate-key", message, format!("it is first on line {first}"));
-        return;
-    }
-    entries.push(Entry { key: name, key_place: key.place, value, is_plain: key.is_plain });
-}
-
-/// Puts in what `<<` brings; a key's own value goes before a merged one.
-fn merge(mut entries: Vec<Entry>, findings: &mut Findings) -> Vec<Entry> {
-    let Some(at) = entries.iter().position(|entry| entry.is_plain && entry.key == "<<") else {
-        return entries;
-    };
-    let merged = entries.remove(at);
-    let (place, bases) = match merged.value.content {
-        Content::List(items) => (merged.value.place, items),
-        Content::Scalar(_) | Content::Map(_) => (merged.value.place, vec![merged.value]),
-    };
-    let mut own: BTreeSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
-    for base in bases {
-        let Content::Map(more) = base.content else {
-            let message = format!("`<<` merges a mapping, not {}", base.description());
-            findings.error(place, "bad-merge", message, "write `<<: *anchor`");
-            continue;
-        };
-        for entry in more {
-            if own.insert(entry.key.clone()) {
-                entries.push(entry);
-            }
-        }
-    }
-    entries
-}
-
-/// The tree of a JSON value, under the same budgets.
-pub(super) fn from_json(value: &Value) -> Option<Node> {
-    fn node(value: &Value, depth: u32, left: &mut u32) -> Option<Node> {
-        *left = left.checked_sub(1)?;
-        let depth = depth.checked_sub(1)?;
-        let scalar =
-            |kind, text: String| Content::Scalar(Scalar { text, kind, source: Source::NOWHERE });
-        let content = match value {
-            Value::Null => scalar(Kind::Null, "null".into()),
-            Value::Bool(flag) => scalar(Kind::Flag(*flag), flag.to_string()),
-            Value::Number(number) => scalar(Kind::Number(number.clone()), number.to_string()),
-            Value::String(text) => scalar(Kind::Text, text.clone()),
-            Value::Array(items) => Content::List(
-                items.iter().map(|item| node(item, depth, left)).collect::<Option<_>>()?,
-            ),
-            Value::Object(map) => {
-                let mut entries = Vec::with_capacity(map.len());
-                for (key, value) in map {
-                    let value = node(value, depth, left)?;
-                    let key = key.clone();
-                    entries.push(Entry { key, key_place: Place::FILE, value, is_plain: false });
-                }
-                Content::Map(entries)
-            }
-        };
-        Some(Node { place: Place::FILE, content, size: LEAF })
-    }
-    // The intermediate form says everything, so it may be larger than the file was.
-    node(value, DEPTH_MAX + 2, &mut NODES_MAX.saturating_mul(10))
-}
-
-/// The place of the byte `offset` of the file.
-pub(crate) fn place_of_byte(file: &str, offset: usize) -> Place {
-    place_in(file, offset)
 }

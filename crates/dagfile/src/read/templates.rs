@@ -1,0 +1,48 @@
+//! Which fields are templates, and of what kind.
+
+use super::env;
+use super::fields::Fields;
+use crate::yaml::Node;
+
+/// A piece of text that is a Jinja template.
+pub(crate) struct Template<'a> {
+    /// `run`, `command[2]`, `env.NAME`.
+    pub(crate) field: String,
+    pub(crate) node: &'a Node,
+    pub(crate) kind: TemplateKind,
+}
+
+/// What a template's text becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TemplateKind {
+    /// A shell script: what is pasted in is read by the shell; no Jinja comments.
+    Script,
+    /// An argument; no Jinja comments.
+    Argument,
+    Text,
+    /// True or false.
+    Condition,
+}
+
+/// The templates among the fields of a task or of `default_args`.
+pub(super) fn of<'a>(fields: &Fields<'a>) -> Vec<Template<'a>> {
+    let mut templates = Vec::new();
+    let kinds = [
+        ("run", TemplateKind::Script),
+        ("when", TemplateKind::Condition),
+        ("map_index_template", TemplateKind::Text),
+        ("working_dir", TemplateKind::Text),
+    ];
+    for (name, kind) in kinds {
+        if let Some(field) = fields.get(name) {
+            templates.push(Template { field: name.into(), node: &field.entry.value, kind });
+        }
+    }
+    let words = fields.get("command").and_then(|field| field.entry.value.as_list());
+    for (index, node) in words.unwrap_or_default().iter().enumerate() {
+        let field = format!("command[{index}]");
+        templates.push(Template { field, node, kind: TemplateKind::Argument });
+    }
+    templates.extend(env::templates(fields));
+    templates
+}
