@@ -69,6 +69,15 @@ impl Store {
         Ok(Self { writer, reader, clock, hooks })
     }
 
+    /// The installation that a SQLite file belongs to; `None` if there is no file, or it is fresh.
+    /// The file is only read.
+    pub fn installation_of(path: &Path) -> Option<String> {
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = rusqlite::Connection::open_with_flags(path, flags).ok()?;
+        let text = "SELECT installation_id FROM installation WHERE one = 1";
+        connection.query_row(text, [], |row| row.get(0)).ok()
+    }
+
     /// Begins a transaction that may write. One runs at a time; commits that wait for each other
     /// share one sync of the disk.
     pub async fn begin(&self, op: &'static str) -> Result<Tx, StoreError> {

@@ -21,7 +21,7 @@ use rustix::process::getpid;
 use serde::{Deserialize, Serialize};
 
 use self::file_system::check_local;
-use self::holder::{end_holder, wait_for_lock};
+use self::holder::{end_holder, lock_unless_alive, wait_for_lock};
 use crate::attempt::HomeBoot;
 use crate::clock::BootId;
 use crate::process::{ProcessId, pid_namespace};
@@ -208,7 +208,7 @@ pub fn lock(home: &Path, claim: &HomeClaim, take_over: TakeOver) -> Result<Home,
     let path = home.join("lock");
     let lock = open(&path)?;
     check_local(home, &lock)?;
-    if !try_lock(&lock, &path)? {
+    if !lock_unless_alive(home, &lock, &path)? {
         end_holder(home, claim, take_over)?;
         wait_for_lock(home, &lock, &path)?;
     }

@@ -9,6 +9,7 @@
 
 mod archive;
 mod beat;
+mod exit;
 mod launch;
 mod reattach;
 mod report;

@@ -78,6 +78,7 @@ impl AbsentAttempt for OsAbsent {
             return self.conclude(OutcomeKind::Gone, "the machine has started anew since");
         }
         if page.phase() < Phase::Exec {
+            self.remove_leaf();
             return self.conclude(OutcomeKind::NeverRan, "no shim came to its start");
         }
         match self.end_tree(&page) {
@@ -97,6 +98,19 @@ impl OsAbsent {
             (Some(Level::Cgroup), _) => self.end_leaf(),
             (Some(Level::Group), main) => self.end_group(main),
             _ => Tree::Unknown("its page does not say how it was contained".to_owned()),
+        }
+    }
+
+    /// A shim that died before the exec can have left its leaf, with a child that was waiting.
+    fn remove_leaf(&self) {
+        let Ok(path) = fs::read_to_string(self.dir.cgroup()) else { return };
+        let leaf = Leaf::at(path);
+        for _ in 0..ROUNDS {
+            let _ = leaf.kill();
+            if leaf.remove().is_ok() {
+                return;
+            }
+            pause();
         }
     }
 

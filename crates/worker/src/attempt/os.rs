@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::event::{Timespec, poll};
 use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -20,10 +21,14 @@ use crate::dir::AttemptDir;
 use crate::log;
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::{Lease, Page};
-use crate::process::{ProcessId, pid_namespace};
+use crate::process::{ProcessId, Stat, pid_namespace};
 use crate::reserved;
 use crate::spec::ShimSpec;
 use crate::sys::Account;
+
+/// How long a lock may be held by a copy, in rounds.
+const LOCK_ROUNDS: u32 = 500;
+const LOCK_ROUND_NS: i64 = 2_000_000;
 
 /// Whether the home was last used during this boot. Files that were not synced may be missing
 /// after a crash of the machine, so after a new boot nothing is concluded from their absence.
@@ -112,7 +117,7 @@ impl AttemptHost for OsHost {
     fn attach(&self, name: &str, lease: Lease) -> Result<Attached, HostError> {
         let dir = self.checked(name)?;
         let lock = open_lock(&dir)?;
-        if try_lock(&lock, &dir)? {
+        if lock_unless_alive(&lock, &dir)? {
             return Ok(match read_outcome(&dir)? {
                 Some(outcome) => Attached::Ended(outcome),
                 None => Attached::Absent(Box::new(OsAbsent::new(dir, lock, self.boot))),
@@ -167,7 +172,23 @@ impl AttemptHost for OsHost {
 /// Takes the lock of an attempt that has ended, for as long as it is tidied up.
 fn lock_ended(dir: &AttemptDir) -> Result<File, HostError> {
     let lock = open_lock(dir)?;
-    if try_lock(&lock, dir)? { Ok(lock) } else { Err(HostError::StillRunning(dir.name())) }
+    if lock_unless_alive(&lock, dir)? { Ok(lock) } else { Err(HostError::StillRunning(dir.name())) }
+}
+
+/// Takes the lock, unless a shim lives that holds it. Without one it may still be held for a
+/// moment: by a copy in a process that another thread of this worker is just forking, or in a
+/// child that a dying shim has forked; each closes it at its exec, or first of all.
+pub(super) fn lock_unless_alive(lock: &File, dir: &AttemptDir) -> Result<bool, HostError> {
+    for _ in 0..LOCK_ROUNDS {
+        if try_lock(lock, dir)? {
+            return Ok(true);
+        }
+        if Page::open(dir).ok().and_then(|page| page.shim()).is_some_and(lives) {
+            return Ok(false);
+        }
+        let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: LOCK_ROUND_NS }));
+    }
+    Ok(false)
 }
 
 pub(super) fn open_lock(dir: &AttemptDir) -> Result<File, HostError> {
@@ -340,7 +361,7 @@ pub(super) fn conclude(
     Ok(outcome)
 }
 
-/// True if this is the process that the page once named and it still lives.
+/// True if this is the process that the page once named and it still lives: a zombie does not.
 pub(super) fn lives(id: ProcessId) -> bool {
-    id.open().is_ok_and(|found| found.is_some())
+    Stat::of(id.pid).is_some_and(|stat| stat.id == id && !stat.is_zombie())
 }

@@ -10,15 +10,11 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::absent::OsAbsent;
-use super::os::{HomeBoot, open_lock, read_outcome, try_lock};
+use super::os::{HomeBoot, lock_unless_alive, open_lock, read_outcome};
 use super::{Finished, HostError, Progress, RunningAttempt};
 use crate::dir::AttemptDir;
 use crate::outcome::Reason;
 use crate::page::{Page, PushRefused};
-
-/// How long the lock of a dead shim may be held by a copy, in rounds.
-const LOCK_ROUNDS: u32 = 1_000;
-const LOCK_ROUND_NS: i64 = 2_000_000;
 
 /// A shim of this machine, ours by the generation in its page.
 pub(super) struct OsRunning {
@@ -46,19 +42,6 @@ impl OsRunning {
         if let Ok(ctl) = open(self.dir.ctl(), flags, Mode::empty()) {
             let _ = rustix::io::write(ctl, b"!");
         }
-    }
-
-    /// A child that the shim forked in its last moment, and one that another thread of this worker
-    /// is just forking, hold a copy of the lock until they have closed it: a matter of moments.
-    fn lock_of_the_dead(&self) -> Result<File, HostError> {
-        let lock = open_lock(&self.dir)?;
-        for _ in 0..LOCK_ROUNDS {
-            if try_lock(&lock, &self.dir)? {
-                return Ok(lock);
-            }
-            let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: LOCK_ROUND_NS }));
-        }
-        Err(HostError::StillRunning(self.dir.name()))
     }
 
     fn has_ended(&self) -> bool {
@@ -112,7 +95,10 @@ impl RunningAttempt for OsRunning {
         if let Some(outcome) = read_outcome(&self.dir)? {
             return Ok(Finished::Outcome(outcome));
         }
-        let lock = self.lock_of_the_dead()?;
+        let lock = open_lock(&self.dir)?;
+        if !lock_unless_alive(&lock, &self.dir)? {
+            return Err(HostError::StillRunning(self.dir.name()));
+        }
         Ok(Finished::Absent(Box::new(OsAbsent::new(self.dir.clone(), lock, self.boot))))
     }
 }

@@ -10,6 +10,27 @@ use super::{HomeClaim, HomeError, TakeOver, check_ours, read_record, try_lock};
 use crate::clock::{BootId, ClockKind};
 use crate::process::{ProcessId, Stat, pid_namespace};
 
+/// How long the lock of a holder that is gone may be held by a copy, in rounds of 10 ms: by a
+/// process that was being forked when the holder ended, until its exec.
+const ROUNDS: u32 = 100;
+const ROUND_NS: i64 = 10_000_000;
+
+/// Takes the lock, unless the recorded holder lives.
+pub(super) fn lock_unless_alive(home: &Path, lock: &File, path: &Path) -> Result<bool, HomeError> {
+    for _ in 0..ROUNDS {
+        if try_lock(lock, path)? {
+            return Ok(true);
+        }
+        let holder = read_record(home)?.map(|r| ProcessId { pid: r.pid, start: r.start });
+        let stat = holder.and_then(|holder| Some((holder, Stat::of(holder.pid)?)));
+        if stat.is_some_and(|(holder, stat)| stat.id == holder && !stat.is_zombie()) {
+            return Ok(false);
+        }
+        let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: ROUND_NS }));
+    }
+    Ok(false)
+}
+
 /// The time since the holder's last turn; `None` if it never turned.
 fn quiet_ns(home: &Path) -> Option<u64> {
     let text = fs::read_to_string(home.join("turn")).ok()?;
@@ -59,11 +80,11 @@ fn is_stopped(holder: ProcessId) -> bool {
 
 /// The lock of a process that has just ended is free in a moment.
 pub(super) fn wait_for_lock(home: &Path, lock: &File, path: &Path) -> Result<(), HomeError> {
-    for _ in 0..500 {
+    for _ in 0..5 * ROUNDS {
         if try_lock(lock, path)? {
             return Ok(());
         }
-        let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 10_000_000 }));
+        let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: ROUND_NS }));
     }
     let record = read_record(home)?;
     let (pid, name) = record.map_or((0, String::new()), |r| (r.pid, r.worker_name));

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
-use rustix::io::fcntl_dupfd_cloexec;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{getpid, setsid};
 
 use super::tree::{self, Launched};
@@ -71,6 +71,8 @@ pub(super) fn begin(dir: &AttemptDir) -> io::Result<Begun> {
     }
 }
 
+const LOCK_ROUNDS: u32 = 50;
+
 /// Moves the lock away from descriptor 0. It is ours if locking it again through the same open
 /// file description works and it is the file of that name in `dir`.
 fn take_lock(dir: &AttemptDir) -> io::Result<OwnedFd> {
@@ -79,7 +81,14 @@ fn take_lock(dir: &AttemptDir) -> io::Result<OwnedFd> {
     if (ours.st_dev, ours.st_ino) != (named.dev(), named.ino()) {
         return Err(io::Error::other("descriptor 0 is not the attempt's lock"));
     }
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    for round in 0..=LOCK_ROUNDS {
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            // A copy in a process that somebody is just forking closes in a moment.
+            Err(Errno::WOULDBLOCK) if round < LOCK_ROUNDS => super::watch::sleep_ms(10),
+            Err(error) => return Err(error.into()),
+        }
+    }
     rustix::stdio::dup2_stdin(File::options().read(true).open("/dev/null")?)?;
     Ok(lock)
 }

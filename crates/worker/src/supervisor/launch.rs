@@ -1,5 +1,6 @@
 //! From claims to shims: prepare the directories, have the store accept the starts, launch.
 
+use super::exit::exited;
 use super::work::{spec, write_files};
 use super::{Shared, report};
 use crate::attempt::{Absence, Attached, HostError, PreparedAttempt, RunningAttempt};
@@ -147,11 +148,8 @@ pub(super) fn watch(
     shared.running(&assignment.token, Arc::clone(&running));
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        if let Ok(fd) = running.exit_fd().try_clone_to_owned()
-            && let Ok(fd) = tokio::io::unix::AsyncFd::register(fd)
-        {
-            // An error here means that the reactor is gone: so is the worker.
-            let _ = fd.readable().await;
+        while exited(running.as_ref()).await.is_err() {
+            super::pause(super::AFTER_TROUBLE).await;
         }
         shared.pass("ended");
         report::finish(&shared, assignment, name, running).await;

@@ -5,9 +5,10 @@
 //! proof of absence says `never_ran` (it is started, under the same token) or `gone` (lost). What
 //! cannot be told is looked at again, never guessed.
 
+use super::exit::exited;
 use super::launch::{blocking, start_all, watch};
 use super::{Shared, report};
-use crate::attempt::{Absence, Attached, HostError, RunningAttempt};
+use crate::attempt::{Absence, Attached, RunningAttempt};
 use crate::outcome::{Outcome, OutcomeKind};
 use fencepost_api::execution::{Answer, Assignment, Found, HandedOver};
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,8 +163,7 @@ fn forget(shared: &Arc<Shared>, name: String) {
             match look(&shared, &name).await {
                 State::Running(running) => {
                     running.request_stop(crate::outcome::Reason::Superseded, false);
-                    let ended = wait(&running).await;
-                    if ended.is_err() {
+                    if exited(running.as_ref()).await.is_err() {
                         super::pause(super::AFTER_TROUBLE).await;
                     }
                 }
@@ -173,13 +173,4 @@ fn forget(shared: &Arc<Shared>, name: String) {
             }
         }
     });
-}
-
-async fn wait(running: &Arc<dyn RunningAttempt>) -> Result<(), HostError> {
-    let failed = || HostError::io("watching", "a shim");
-    let fd = running.exit_fd().try_clone_to_owned().map_err(failed())?;
-    let fd = tokio::io::unix::AsyncFd::register(fd).map_err(failed())?;
-    let guard = fd.readable().await.map_err(failed())?;
-    drop(guard);
-    Ok(())
 }
