@@ -7,6 +7,7 @@ mod edges;
 mod env;
 mod expand;
 mod fields;
+mod identifiers;
 mod outputs;
 mod params;
 mod retry;

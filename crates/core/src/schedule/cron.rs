@@ -26,7 +26,7 @@ pub struct Cron {
 /// A cron expression that is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
-    #[error("`{0}` has {1} fields; a cron expression has 5 (minute hour day month weekday)")]
+    #[error("`{0}` has {1} of the 5 fields of a cron expression")]
     FieldCount(String, usize),
     #[error("unknown schedule name `{0}`")]
     UnknownName(String),

@@ -1,6 +1,7 @@
 //! Environment variables: names checked, values taken as they are written.
 
-use super::fields::{Fields, check_identifier, item_type};
+use super::fields::{Fields, item_type};
+use super::identifiers::check_identifier;
 use super::templates::{Template, TemplateKind};
 use crate::diagnostic::Findings;
 use crate::yaml::{Content, Node};
@@ -10,7 +11,7 @@ use crate::yaml::{Content, Node};
 pub(super) fn read(fields: &Fields<'_>, findings: &mut Findings) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     for entry in fields.map("env", findings).unwrap_or_default() {
-        if check_identifier("a variable", entry, findings).is_none() {
+        if !check_identifier("a variable", entry, findings) {
             continue;
         }
         if entry.key.starts_with("FENCEPOST_") {

@@ -1,6 +1,7 @@
 //! Mapped tasks: literal lists and their cross product.
 
-use super::fields::{Fields, NOT_YET, check_identifier};
+use super::fields::{Fields, NOT_YET};
+use super::identifiers::Identifiers;
 use crate::diagnostic::Findings;
 use crate::template;
 use crate::yaml::{Entry, Node};
@@ -10,8 +11,9 @@ use serde_json::Value;
 /// The lists of `expand`, in the order of the file.
 pub(super) fn read(fields: &Fields<'_>, findings: &mut Findings) -> Vec<(String, Vec<Value>)> {
     let mut lists = Vec::new();
+    let mut names = Identifiers::of("a mapped value");
     for entry in fields.map("expand", findings).unwrap_or_default() {
-        if check_identifier("a mapped value", entry, findings).is_none() {
+        if !names.accept(entry, findings) {
             continue;
         }
         if template::is_top_level(&entry.key) {

@@ -1,7 +1,7 @@
 //! The fields of a mapping by the key table: unknown and later keys are reported, the others are
 //! read by their shape. A field that is wrong is reported once and then counts as not given.
 
-use crate::diagnostic::{Findings, Place, quoted};
+use crate::diagnostic::{Findings, quoted};
 use crate::keys::{self, Key, Level, Shape};
 use crate::suggest::did_you_mean;
 use crate::yaml::{Content, Entry, Kind, Node};
@@ -257,28 +257,5 @@ pub(super) fn read_duration(name: &str, value: &Node, findings: &mut Findings) -
         _ => FORM.to_owned(),
     };
     findings.error(value.place, "bad-duration", message, hint);
-    None
-}
-
-/// Whether a name may be part of a variable's name and of a template's expression.
-fn is_identifier(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
-        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        && text.len() <= 200
-}
-
-/// Reports a name that is no identifier.
-pub(super) fn check_identifier(
-    what: &str,
-    entry: &Entry,
-    findings: &mut Findings,
-) -> Option<Place> {
-    if is_identifier(&entry.key) {
-        return Some(entry.key_place);
-    }
-    let message = format!("{} is not a name for {what}", quoted(&entry.key));
-    let hint = "letters, digits and _, not beginning with a digit";
-    findings.error(entry.key_place, "bad-name", message, hint);
     None
 }

@@ -1,6 +1,7 @@
 //! Declared outputs of a task and their types.
 
-use super::fields::{Fields, check_identifier};
+use super::fields::Fields;
+use super::identifiers::Identifiers;
 use crate::diagnostic::Findings;
 use crate::suggest::did_you_mean;
 use fencepost_core::dag::OutputType;
@@ -22,8 +23,9 @@ pub(crate) fn output_types() -> impl Iterator<Item = (&'static str, OutputType)>
 /// The declared outputs, in the order of the file.
 pub(super) fn read(fields: &Fields<'_>, findings: &mut Findings) -> Vec<(String, OutputType)> {
     let mut outputs = Vec::new();
+    let mut names = Identifiers::of("an output");
     for entry in fields.map("outputs", findings).unwrap_or_default() {
-        if check_identifier("an output", entry, findings).is_none() {
+        if !names.accept(entry, findings) {
             continue;
         }
         let word = entry.value.as_written().unwrap_or_default();
@@ -31,9 +33,9 @@ pub(super) fn read(fields: &Fields<'_>, findings: &mut Findings) -> Vec<(String,
             outputs.push((entry.key.clone(), output_type));
             continue;
         }
-        let names = || output_types().map(|(name, _)| name);
-        let near = did_you_mean(word, names());
-        let all = || format!("one of {}", names().collect::<Vec<_>>().join(", "));
+        let types = || output_types().map(|(name, _)| name);
+        let near = did_you_mean(word, types());
+        let all = || format!("one of {}", types().collect::<Vec<_>>().join(", "));
         let hint = if near.is_empty() { all() } else { near };
         let message = format!("an output's type cannot be {}", entry.value.description());
         findings.error(entry.value.place, "bad-value", message, hint);

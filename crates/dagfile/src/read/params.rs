@@ -1,7 +1,8 @@
 //! `params`: the short form `name: default` and the long one with JSON Schema keywords.
 
 use super::expand::not_json;
-use super::fields::{Fields, NOT_YET, check_identifier};
+use super::fields::{Fields, NOT_YET};
+use super::identifiers::Identifiers;
 use crate::diagnostic::{Findings, quoted};
 use crate::params::{KEYWORDS, LATER, TYPES, check_schema, type_of};
 use crate::suggest::did_you_mean;
@@ -18,8 +19,9 @@ pub(super) fn read(
     findings: &mut Findings,
 ) -> Vec<Param> {
     let mut params = Vec::new();
+    let mut names = Identifiers::of("a param");
     for entry in fields.map("params", findings).unwrap_or_default() {
-        if check_identifier("a param", entry, findings).is_none() {
+        if !names.accept(entry, findings) {
             continue;
         }
         let param = match entry.value.as_map() {

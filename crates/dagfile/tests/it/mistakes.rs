@@ -298,8 +298,8 @@ fn schedules() {
     };
     schedule(
         "15m",
-        "1:11 error [bad-cron] `15m` has 1 fields; a cron expression has 5 \
-        (minute hour day month weekday) | write {every: 15m}",
+        "1:11 error [bad-cron] `15m` has 1 of the 5 fields of a cron expression | \
+        write {every: 15m}",
     );
     schedule(
         "'@dayly'",
@@ -423,6 +423,20 @@ fn mapped_tasks() {
     check_task(
         &format!("run: x\nexpand:\n  a: [{list}]\n  b: [{list}]"),
         &["4:5 error [too-many-instances] `expand` makes 160000 instances | the most is 100000"],
+    );
+}
+
+/// Two names that become one variable of a task's environment.
+#[test]
+fn names_that_differ_only_in_case() {
+    check(
+        "params: {a: 1, A: 2}\ntasks: {t: {run: x, outputs: {o: string, O: string}}}\n",
+        &[
+            "1:16 error [bad-name] `a` and `A` would be one environment variable | \
+             choose another name",
+            "2:42 error [bad-name] `o` and `O` would be one environment variable | \
+             choose another name",
+        ],
     );
 }
 
