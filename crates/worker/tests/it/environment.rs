@@ -6,7 +6,7 @@ use std::process::Command;
 
 use fencepost_worker::spec::{Level, ShimSpec};
 
-use crate::bench::{Bench, levels, sh, spec};
+use crate::bench::{Bench, levels, sh, spec, wait_for};
 
 /// The standard output of a task that succeeds.
 fn output(spec: &ShimSpec) -> String {
@@ -116,25 +116,25 @@ fn an_unprivileged_worker_contains_its_tasks_too() {
     let scratch = temp.path().join("scratch");
     std::fs::create_dir(&scratch).unwrap();
     std::os::unix::fs::chown(&scratch, Some(65_534), Some(65_534)).unwrap();
-    let done = Command::new(temp.path().join("deps/it"))
-        .args([
-            "--test-threads=2",
-            "contain::",
-            "ends::exit_codes",
-            "ends::a_level",
-            "environment::",
-            "recover::cleanup",
-        ])
+    let mut command = Command::new(temp.path().join("deps/it"));
+    command
+        .args(["--test-threads=2", "contain::", "ends::exit_codes", "ends::a_level"])
+        .args(["environment::", "recover::cleanup"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("TMPDIR", &scratch)
         .current_dir("/")
         .uid(65_534)
-        .gid(65_534)
-        .output();
-    let done = match done {
-        Ok(done) => done,
-        Err(error) => panic!("{error}"),
-    };
+        .gid(65_534);
+    let mut done = None;
+    // A process that another test is just forking may still have the copy open for writing.
+    wait_for("the copy to be closed", || match command.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => false,
+        output => {
+            done = Some(output.unwrap());
+            true
+        }
+    });
+    let done = done.unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
