@@ -154,8 +154,7 @@ impl Watch {
             output.flush_if_due(&mut self.parts.log, now);
         }
         if active {
-            let bytes = self.outputs.iter().map(|output| output.bytes).sum();
-            self.parts.page.set_output_bytes(bytes);
+            self.count_output();
             self.mark_active(now);
         }
         if let Some(end) = self.tree.reap() {
@@ -175,6 +174,11 @@ impl Watch {
                 self.cpu_used(cpu, now);
             }
         }
+    }
+
+    fn count_output(&self) {
+        let bytes = self.outputs.iter().map(|output| output.bytes).sum();
+        self.parts.page.set_output_bytes(bytes);
     }
 
     fn hear(&mut self, message: Message, now: u64) {
@@ -287,6 +291,7 @@ impl Watch {
         for output in &mut self.outputs {
             output.drain(&mut self.buffer, &mut self.parts.log);
         }
+        self.count_output();
         if let Some(leaf) = self.tree.leaf() {
             for _ in 0..100 {
                 if leaf.remove().is_ok() {
