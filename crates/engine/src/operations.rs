@@ -3,8 +3,10 @@
 
 pub mod claim;
 pub mod clear;
+pub mod confirm_dead;
 pub mod dag_files;
 pub mod mark;
+pub mod pools;
 pub mod register;
 pub mod report;
 pub mod run_control;
