@@ -180,12 +180,13 @@ async fn prepare(cx: &Cx, home: &Path, installation_id: &str) -> Outcome<()> {
     let failed =
         |error: fencepost_store::StoreError| CliError::new(Exit::Unexpected, error.to_string());
     let tx = cx.store.begin("prepare").await.map_err(failed)?;
-    installation::make(&tx, installation_id).await.map_err(failed)?;
+    let fresh = installation::make(&tx, installation_id).await.map_err(failed)?;
     pool::make(&tx, "default_pool", DEFAULT_POOL_SLOTS, "every task that names no other")
         .await
         .map_err(failed)?;
     let stored = installation::load(&tx).await.map_err(failed)?;
-    let epoch = epoch::next(home, stored.as_ref())?;
+    // A fresh store begins with epoch 1, every later start with a new one.
+    let epoch = epoch::next(home, stored.as_ref().filter(|_| !fresh))?;
     installation::raise_epoch(&tx, epoch).await.map_err(failed)?;
     tx.commit().await.map_err(failed)?;
     epoch::keep(home, epoch)

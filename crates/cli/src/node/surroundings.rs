@@ -1,7 +1,6 @@
 //! The real clock, the real randomness, and the functions that the engine gets from outside.
 
 use fencepost_core::id::uuid_v7;
-use fencepost_core::time::Timestamp;
 use fencepost_engine::env::Env;
 use fencepost_server::render;
 use fencepost_store::StoreClock;
