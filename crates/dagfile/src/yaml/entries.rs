@@ -9,17 +9,19 @@ pub(super) struct Key {
     name: Option<String>,
     place: Place,
     is_plain: bool,
+    is_mapping: bool,
 }
 
 impl Key {
     /// The key that a node is, in a file.
     pub(super) fn of(node: Node, file: &str) -> Self {
         let Content::Scalar(scalar) = node.content else {
-            return Self { name: None, place: node.place, is_plain: false };
+            let is_mapping = matches!(node.content, Content::Map(_));
+            return Self { name: None, place: node.place, is_plain: false, is_mapping };
         };
         let first = file.as_bytes().get(scalar.source.start);
         let is_plain = !matches!(first, Some(b'"' | b'\''));
-        Self { name: Some(scalar.text), place: node.place, is_plain }
+        Self { name: Some(scalar.text), place: node.place, is_plain, is_mapping: false }
     }
 }
 
@@ -31,6 +33,10 @@ pub(super) fn add_entry(
     findings: &mut Findings,
 ) {
     let Some(name) = key.name else {
+        if key.is_mapping {
+            // `{{`: reported when the outer mapping ends.
+            return;
+        }
         let message = "a key must be text, not a list or a mapping";
         findings.error(key.place, "bad-key", message, "write it on one line, quoted");
         return;

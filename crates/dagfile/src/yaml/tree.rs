@@ -23,7 +23,12 @@ pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Node> {
             Err(error) if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) => {
                 Err(Stop::too_deep(place(error.marker())))
             }
-            Err(error) => Err(Stop::at(error.marker(), "yaml-syntax", error.info(), "")),
+            Err(error) => {
+                let line = text.lines().nth(error.marker().line().saturating_sub(1));
+                let has_template = line.is_some_and(|line| line.contains("{{"));
+                let hint = if has_template { QUOTE_IT } else { "" };
+                Err(Stop::at(error.marker(), "yaml-syntax", error.info(), hint))
+            }
         };
         if let Err(stop) = accepted {
             builder.findings.error(stop.place, stop.code, stop.message, stop.hint);
@@ -32,6 +37,8 @@ pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Node> {
     }
     Some(builder.root.unwrap_or_else(nothing))
 }
+
+const QUOTE_IT: &str = "a value that begins with `{{` must be quoted: \"{{ ... }}\"";
 
 /// What a file without a document holds.
 fn nothing() -> Node {
@@ -79,11 +86,13 @@ struct Open {
     anchor: usize,
     items: Items,
     size: Size,
+    /// Where it begins in the file, in bytes.
+    start: usize,
 }
 
 enum Items {
     List(Vec<Node>),
-    Map { entries: Vec<Entry>, lines: BTreeMap<String, u32>, key: Option<Key> },
+    Map { entries: Vec<Entry>, lines: BTreeMap<String, u32>, key: Option<Key>, is_braced: bool },
 }
 
 impl<'a> Builder<'a> {
@@ -107,9 +116,10 @@ impl<'a> Builder<'a> {
             Event::MappingStart(_, anchor, tag) => {
                 check_tag(tag.as_deref(), "map", &span)?;
                 let (entries, lines) = (Vec::new(), BTreeMap::new());
-                return self.start(Items::Map { entries, lines, key: None }, anchor, &span);
+                let map = Items::Map { entries, lines, key: None, is_braced: false };
+                return self.start(map, anchor, &span);
             }
-            Event::SequenceEnd | Event::MappingEnd => return self.end(),
+            Event::SequenceEnd | Event::MappingEnd => return self.end(&span),
             Event::Alias(anchor) => return self.alias(anchor, span),
             Event::UnresolvedAlias(name) => {
                 let message = format!("there is no anchor `&{name}` before this alias");
@@ -125,14 +135,24 @@ impl<'a> Builder<'a> {
     }
 
     fn start(&mut self, items: Items, anchor: usize, span: &Span) -> Result<(), Stop> {
-        self.open.push(Open { place: place(&span.start), anchor, items, size: LEAF });
+        let (place, start) = (place(&span.start), span.start.byte_offset().unwrap_or(0));
+        self.open.push(Open { place, anchor, items, size: LEAF, start });
         self.check_depth(0)
     }
 
-    fn end(&mut self) -> Result<(), Stop> {
+    fn end(&mut self, span: &Span) -> Result<(), Stop> {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let content = match open.items {
             Items::List(items) => Content::List(items),
+            Items::Map { is_braced: true, .. } => {
+                let message = "`{{` begins a YAML mapping here";
+                self.findings.error(open.place, "unquoted-template", message, QUOTE_IT);
+                let end = span.end.byte_offset().unwrap_or(open.start);
+                // Taken for the text that was meant, so that nothing follows from the mistake.
+                let text = self.file.get(open.start..end).unwrap_or_default().to_owned();
+                let source = Source { start: open.start, end, is_literal: false };
+                Content::Scalar(Scalar { text, kind: Kind::Text, source })
+            }
             Items::Map { entries, .. } => Content::Map(merge(entries, self.findings)),
         };
         self.finish(Node { place: open.place, content, size: open.size }, open.anchor)
@@ -182,8 +202,11 @@ impl<'a> Builder<'a> {
         open.size.depth = open.size.depth.max(node.size.depth + 1);
         match &mut open.items {
             Items::List(items) => items.push(node),
-            Items::Map { entries, lines, key } => match key.take() {
-                None => *key = Some(Key::of(node, self.file)),
+            Items::Map { entries, lines, key, is_braced } => match key.take() {
+                None => {
+                    *is_braced |= matches!(node.content, Content::Map(_));
+                    *key = Some(Key::of(node, self.file));
+                }
                 Some(key) => add_entry(entries, lines, (key, node), self.findings),
             },
         }

@@ -124,6 +124,22 @@ fn yaml_itself() {
 }
 
 #[test]
+fn templates_without_quotes() {
+    let hint = "a value that begins with `{{` must be quoted: \"{{ ... }}\"";
+    let braced = |place| {
+        format!("{place} error [unquoted-template] `{{{{` begins a YAML mapping here | {hint}")
+    };
+    check_task("run: {{ ds }}", &[&braced("3:10")]);
+    check_task("command: [a, {{ ds }}]\nwhen: {{ ds }}", &[&braced("3:18"), &braced("4:11")]);
+    check_task(
+        "run: x\nwhen: {{ ds }} > 1",
+        &[&format!(
+            "4:20 error [yaml-syntax] while parsing a block mapping, did not find expected key | {hint}"
+        )],
+    );
+}
+
+#[test]
 fn names_and_keys() {
     check(
         "dag_id: a b\ntasks: {a: {run: x}}\n",
