@@ -87,6 +87,11 @@ impl Findings {
         self.errors
     }
 
+    /// Whether that line has one already.
+    pub(crate) fn is_on_line(&self, line: u32) -> bool {
+        self.found.iter().any(|known| known.line == line)
+    }
+
     /// Whether another one is not worth much work any more.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= REPORTED_MAX
