@@ -119,7 +119,7 @@ pub struct Outcome {
     /// Why we signalled the tree while the main process ran.
     #[serde(default)]
     pub reason: Option<Reason>,
-    /// The exit code after our signal is one of `graceful_exit_codes`.
+    /// The exit code after our signal (or 128 + its signal) is one of `graceful_exit_codes`.
     #[serde(default)]
     pub graceful: bool,
     /// The result file said success before our first signal.

@@ -58,11 +58,15 @@ impl OsHost {
         boot: HomeBoot,
     ) -> Result<Self, HostError> {
         let attempts = std::path::absolute(attempts).map_err(HostError::io("finding", attempts))?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(&attempts)
-            .map_err(HostError::io("making", &attempts))?;
+        if !attempts.exists() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o711)
+                .create(&attempts)
+                // Once more, whatever the umask: tasks of other users pass through.
+                .and_then(|()| fs::set_permissions(&attempts, Permissions::from_mode(0o711)))
+                .map_err(HostError::io("making", &attempts))?;
+        }
         Ok(Self { attempts, exe: exe.into(), args, boot })
     }
 

@@ -321,13 +321,15 @@ impl Watch {
             (None, None, Some(_)) => OutcomeKind::Signaled,
             (None, None, None) => OutcomeKind::Exited,
         };
+        // A shell's 128 + n is the same end as the signal n itself.
+        let as_code = exit_code.or_else(|| signal.map(|signal| 128 + signal));
         let graceful = |code: i32| self.spec.graceful_exit_codes.contains(&code);
         let usage = Usage::of_children();
         Outcome {
             exit_code: self.no_exec.as_ref().map(|(code, _)| *code).or(exit_code),
             signal: if self.no_exec.is_some() { None } else { signal },
             reason,
-            graceful: reason.is_some() && exit_code.is_some_and(graceful),
+            graceful: reason.is_some() && as_code.is_some_and(graceful),
             success_before_signal: self.success_before_signal,
             containment: Some(self.tree.level()),
             started_at: Some(self.started.1),

@@ -110,6 +110,10 @@ fn after_our_signal_only_graceful_codes_and_earlier_results_are_success() {
     let graceful = |spec: &mut ShimSpec| spec.graceful_exit_codes = vec![0, 7];
     assert!(stopped(&TRAP.replace("CODE", "7"), graceful).0.is_success());
     assert!(!stopped(&TRAP.replace("CODE", "8"), graceful).0.is_success());
+    let untrapped = "touch READY; exec sleep 600";
+    assert!(!stopped(untrapped, graceful).0.is_success());
+    let (outcome, _) = stopped(untrapped, |spec| spec.graceful_exit_codes = vec![143]);
+    assert_eq!((outcome.signal, outcome.is_success()), (Some(15), true));
 }
 
 #[test]
