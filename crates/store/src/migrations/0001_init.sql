@@ -204,6 +204,7 @@ CREATE TABLE attempt (
 );
 CREATE INDEX attempt_queued ON attempt (queue, priority DESC, token) WHERE state = 'queued';
 CREATE INDEX attempt_open ON attempt (job_id, token) WHERE state IN ('claimed', 'running', 'stopping', 'lost_open');
+CREATE INDEX attempt_unstarted ON attempt (claimed_at) WHERE state = 'claimed';
 CREATE INDEX attempt_of_ti ON attempt (run_pk, task_index, map_index, token);
 
 -- What an active attempt holds; a row, never a counter.

@@ -406,14 +406,13 @@ pub async fn unclaimed(tx: &Tx, limit: u32) -> Result<Vec<Attempt>, StoreError> 
     decode_all(tx.query(&ATTEMPT_UNCLAIMED, values![tx.now(), limit]).await?)
 }
 
+// In the order of its own index: by token, SQLite would walk the whole table.
 const ATTEMPT_UNSTARTED: Stmt = Stmt::same(
     "attempt_unstarted",
     concat!(
         "SELECT ",
         columns!(),
-        " FROM attempt WHERE state = 'claimed'
-            AND state IN ('claimed', 'running', 'stopping', 'lost_open') AND claimed_at <= $1
-          ORDER BY token LIMIT $2"
+        " FROM attempt WHERE state = 'claimed' AND claimed_at <= $1 ORDER BY claimed_at LIMIT $2"
     ),
 );
 
@@ -426,13 +425,15 @@ pub async fn unstarted(
     decode_all(tx.query(&ATTEMPT_UNSTARTED, values![claimed_before, limit]).await?)
 }
 
+// Through the holds, which every active attempt has and no other: they stay few.
 const ATTEMPT_ACTIVE: Stmt = Stmt::same(
     "attempt_active",
     concat!(
         "SELECT ",
         columns!(),
-        " FROM attempt WHERE state IN ('claimed', 'running', 'stopping', 'lost_open')
-            AND token > $1 ORDER BY token LIMIT $2"
+        " FROM attempt WHERE token IN (SELECT h.token FROM hold h WHERE h.token > $1)
+            AND state IN ('claimed', 'running', 'stopping', 'lost_open')
+          ORDER BY token LIMIT $2"
     ),
 );
 
