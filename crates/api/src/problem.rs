@@ -56,6 +56,7 @@ codes! {
     Paused "paused" 409 "It is paused";
     InactiveDag "inactive-dag" 409 "The DAG's file is gone";
     PoolInUse "pool-in-use" 409 "The pool is in use or protected";
+    LastAdminToken "last-admin-token" 409 "It is the last token of an admin";
     StaleFencingToken "stale-fencing-token" 409 "A newer attempt exists";
     LeaseExpired "lease-expired" 409 "The lease is over";
     Conflict "conflict" 409 "It changed meanwhile";

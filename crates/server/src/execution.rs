@@ -3,7 +3,8 @@
 mod convert;
 
 use crate::render;
-use convert::{answer, attempt_token, end_report, job, problem, worker_identity};
+pub(crate) use convert::problem;
+use convert::{answer, attempt_token, end_report, job, worker_identity};
 use fencepost_api::execution::{
     Answer, Assignment, Beat, Beaten, ExecutionApi, Found, HandedOver, Poll, Polled, Register,
     Registered, Reply, Report, Start, StopOrder,

@@ -3,5 +3,7 @@
 //!
 //! Deliberately absent: SQL text, decisions, processes.
 
+pub mod auth;
 pub mod execution;
 pub mod render;
+pub mod rest;

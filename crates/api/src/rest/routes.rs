@@ -195,6 +195,7 @@ routes! {
     VERSION "version" Get "/version" SystemRead "-> Version";
     DOCTOR "doctor" Get "/doctor" SystemRead "-> Doctor";
     CONFIG "config" Get "/config" ConfigRead "-> Page<ConfigValue>";
+    OPENAPI "openapi" Get "/openapi.json" Public "-> this API as an OpenAPI 3.1 document";
 }
 
 impl Route {

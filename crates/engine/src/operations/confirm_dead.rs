@@ -4,11 +4,11 @@
 //! the attempt, and with the same checks, so a worker that reports meanwhile wins or loses by the
 //! order of commits. Who said it and why is written with the attempt's end.
 
+use super::Answer;
 use super::report::{self, EndReport};
 use super::run_control::{AttemptRef, find_attempt};
-use super::Answer;
-use crate::error::{EngineError, Refusal};
 use crate::Cx;
+use crate::error::{EngineError, Refusal};
 use fencepost_core::id::Token;
 use fencepost_core::state::AttemptState;
 use fencepost_core::verdict::{Death, Ending};

@@ -1,7 +1,7 @@
 //! Pools: how much of something may be used at once.
 
-use crate::error::{EngineError, Refusal};
 use crate::Cx;
+use crate::error::{EngineError, Refusal};
 use fencepost_core::id::PoolName;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::listing::pools::{self, PoolUse};

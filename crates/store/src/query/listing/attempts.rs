@@ -69,12 +69,7 @@ const ATTEMPT_PAGE_OF_TI: Stmt = Stmt::same(
 );
 
 /// Attempts of an instance, after a token.
-pub async fn of_ti(
-    tx: &Tx,
-    ti: TiKey,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<Token>, StoreError> {
+pub async fn of_ti(tx: &Tx, ti: TiKey, after: i64, limit: u32) -> Result<Vec<Token>, StoreError> {
     let values = values![ti.run_pk, ti.task_index, ti.map_index, after, limit];
     tokens(tx.query(&ATTEMPT_PAGE_OF_TI, values).await?)
 }

@@ -97,10 +97,8 @@ pub async fn import_errors(
         .collect()
 }
 
-const IMPORT_ERROR_FILES: Stmt = Stmt::same(
-    "import_error_files",
-    "SELECT fileloc FROM import_error WHERE fileloc = $1",
-);
+const IMPORT_ERROR_FILES: Stmt =
+    Stmt::same("import_error_files", "SELECT fileloc FROM import_error WHERE fileloc = $1");
 
 /// Those of some files that have mistakes.
 pub async fn broken(tx: &Tx, files: &[&str]) -> Result<Vec<String>, StoreError> {

@@ -1,0 +1,62 @@
+//! Why a request is not answered as asked: a problem, boxed, so that results stay small.
+
+use crate::execution;
+use fencepost_api::problem::{FieldError, Problem, ProblemCode};
+use fencepost_engine::error::{EngineError, Refusal};
+use fencepost_store::StoreError;
+
+/// A problem on its way to the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) Box<Problem>);
+
+impl Failure {
+    /// A problem of that code.
+    pub(crate) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
+        Problem::new(code, detail).into()
+    }
+
+    /// One mistake: of a field of the body (`/params/x`) or of the query (`?limit`).
+    pub(crate) fn field(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        let (pointer, message) = (pointer.into(), message.into());
+        Self::fields(vec![FieldError { pointer, message, suggestion: None }])
+    }
+
+    /// Mistakes, all at once.
+    pub(crate) fn fields(errors: Vec<FieldError>) -> Self {
+        let texts: Vec<String> =
+            errors.iter().map(|e| format!("{}: {}", e.pointer, e.message)).collect();
+        let mut problem = Problem::new(ProblemCode::ValidationFailed, texts.join("; "));
+        problem.errors = errors;
+        problem.into()
+    }
+
+    /// The same with a mend.
+    pub(crate) fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.0.suggestion = Some(suggestion.into());
+        self
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new(problem))
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        execution::problem(&error).into()
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        EngineError::from(refusal).into()
+    }
+}
