@@ -1,11 +1,19 @@
 //! The audit: what must be true of any snapshot of the store, whatever crashed.
 //!
 //! The simulator checks it after every step, the tests at their ends, and `fencepost doctor` on
-//! demand. Each violation names its invariant of 1-semantics section 8.
+//! demand. Each violation names its invariant of 1-semantics section 8. What a snapshot cannot
+//! show is deliberately absent: what happened between two of them (the transition log's history),
+//! processes, sinks, and limits that a newer DAG version may have lowered (`max_active_*`).
+
+mod budgets;
+mod counts;
+mod ghosts;
+mod owners;
 
 use crate::id::Token;
-use crate::state::{AttemptState, Outcome, RunState, TiState};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::state::{AttemptState, CountedAs, Outcome, RunState, TiState};
+use crate::trigger_rule::UpstreamCounts;
+use std::collections::BTreeMap;
 
 /// A task instance as the audit sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,14 +24,22 @@ pub struct AuditTi {
     pub name: String,
     pub state: TiState,
     pub token: Option<Token>,
-    pub run_state: RunState,
-    /// A timer is stored (`up_for_retry`).
+    /// A timer (of `up_for_retry`) or a trigger (of `deferred`) is stored for it.
     pub has_timer: bool,
     /// Its end is not counted downstream yet.
     pub forward_due: bool,
+    /// It is marked to be decided again, or to wait for the previous run.
+    pub recheck: bool,
+    /// Of the task, on its head (lowest map index) only.
+    pub upstream: UpstreamCounts,
+    pub try_number: u32,
     pub max_tries: u32,
-    pub infra_retries: u32,
+    /// Dispatches so far.
+    pub attempts: u32,
+    pub infra_losses: u32,
     pub clears: u32,
+    /// The state in the last line of the transition log about it, if there is one.
+    pub logged: Option<TiState>,
 }
 
 /// An attempt as the audit sees it.
@@ -36,10 +52,39 @@ pub struct AuditAttempt {
     pub map_index: i32,
     pub state: AttemptState,
     pub outcome: Option<Outcome>,
+    pub counted_as: Option<CountedAs>,
     /// It has an owner's row.
     pub owned: bool,
     pub started: bool,
     pub holds: u32,
+}
+
+/// A run as the audit sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRun {
+    pub run: i64,
+    pub name: String,
+    pub state: RunState,
+    /// Instances that it still waits for, as it counts them.
+    pub unfinished: i64,
+}
+
+/// A task of a run's DAG version. A snapshot without it checks less.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditTask {
+    pub run: i64,
+    pub task: u32,
+    pub upstreams: Vec<u32>,
+    pub infra_retries: u32,
+}
+
+/// Outputs of a task instance, and the attempt that they are of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditOutput {
+    pub run: i64,
+    pub task: u32,
+    pub map_index: i32,
+    pub token: Token,
 }
 
 /// A pool and the sum of the holds on it.
@@ -55,13 +100,16 @@ pub struct AuditPool {
 /// A snapshot of the store, read in one transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
+    pub runs: Vec<AuditRun>,
+    pub tasks: Vec<AuditTask>,
     pub tis: Vec<AuditTi>,
     pub attempts: Vec<AuditAttempt>,
+    pub outputs: Vec<AuditOutput>,
     pub pools: Vec<AuditPool>,
+    /// Holds of attempts that do not exist.
+    pub stray_holds: Vec<Token>,
     /// Slots of schedules with more than one run: (dag, slot).
     pub doubled_slots: Vec<(String, String)>,
-    /// Finished runs with instances that are not finished: (dag, run).
-    pub unfinished_in_finished_runs: Vec<(String, String)>,
     /// The counter of the store as a token: no attempt may be above it.
     pub highest_minted: Option<Token>,
 }
@@ -76,138 +124,88 @@ pub struct Violation {
     pub what: String,
 }
 
-type TiKey = (i64, u32, i32);
-
 /// Every violation in a snapshot.
 pub fn audit(snapshot: &Snapshot) -> Vec<Violation> {
+    let index = Index::of(snapshot);
     let mut found = Vec::new();
-    let attempts = by_ti(snapshot);
     for ti in &snapshot.tis {
-        let own = attempts.get(&(ti.run, ti.task, ti.map_index)).map_or(&[][..], Vec::as_slice);
-        single_owner(ti, own, &mut found);
-        state_agrees(ti, own, &mut found);
-        budget(ti, own, &mut found);
-        no_ghost(ti, own, &mut found);
+        let own = index.attempts_of(ti);
+        owners::check(ti, own, &mut found);
+        budgets::check(ti, own, index.task(ti.run, ti.task), &mut found);
+        ghosts::check(&index, ti, own, &mut found);
+        logged(ti, &mut found);
     }
-    tokens_rise(snapshot, &mut found);
+    counts::check(&index, snapshot, &mut found);
+    owners::tokens_rise(snapshot, &mut found);
+    owners::outputs(&index, snapshot, &mut found);
     holds(snapshot, &mut found);
     slots(snapshot, &mut found);
     found.sort();
     found
 }
 
-fn by_ti(snapshot: &Snapshot) -> BTreeMap<TiKey, Vec<&AuditAttempt>> {
-    let mut out: BTreeMap<TiKey, Vec<&AuditAttempt>> = BTreeMap::new();
-    for attempt in &snapshot.attempts {
-        out.entry((attempt.run, attempt.task, attempt.map_index)).or_default().push(attempt);
+type TaskKey = (i64, u32);
+
+/// The rows of a snapshot by what they belong to.
+struct Index<'a> {
+    attempts: BTreeMap<(i64, u32, i32), Vec<&'a AuditAttempt>>,
+    runs: BTreeMap<i64, &'a AuditRun>,
+    tasks: BTreeMap<TaskKey, &'a AuditTask>,
+    /// Instances by map index: the first is the head.
+    instances: BTreeMap<TaskKey, Vec<&'a AuditTi>>,
+}
+
+impl<'a> Index<'a> {
+    fn of(snapshot: &'a Snapshot) -> Self {
+        let mut attempts: BTreeMap<_, Vec<&AuditAttempt>> = BTreeMap::new();
+        for attempt in &snapshot.attempts {
+            let key = (attempt.run, attempt.task, attempt.map_index);
+            attempts.entry(key).or_default().push(attempt);
+        }
+        for list in attempts.values_mut() {
+            list.sort_by_key(|attempt| attempt.token);
+        }
+        let mut instances: BTreeMap<TaskKey, Vec<&AuditTi>> = BTreeMap::new();
+        for ti in &snapshot.tis {
+            instances.entry((ti.run, ti.task)).or_default().push(ti);
+        }
+        for list in instances.values_mut() {
+            list.sort_by_key(|ti| ti.map_index);
+        }
+        Self {
+            attempts,
+            runs: snapshot.runs.iter().map(|run| (run.run, run)).collect(),
+            tasks: snapshot.tasks.iter().map(|task| ((task.run, task.task), task)).collect(),
+            instances,
+        }
     }
-    for list in out.values_mut() {
-        list.sort_by_key(|attempt| attempt.token);
+
+    fn attempts_of(&self, ti: &AuditTi) -> &[&'a AuditAttempt] {
+        self.attempts.get(&(ti.run, ti.task, ti.map_index)).map_or(&[], Vec::as_slice)
     }
-    out
+
+    fn task(&self, run: i64, task: u32) -> Option<&'a AuditTask> {
+        self.tasks.get(&(run, task)).copied()
+    }
+
+    fn instances(&self, run: i64, task: u32) -> &[&'a AuditTi] {
+        self.instances.get(&(run, task)).map_or(&[], Vec::as_slice)
+    }
+
+    fn run_state(&self, run: i64) -> Option<RunState> {
+        self.runs.get(&run).map(|run| run.state)
+    }
 }
 
 fn open<'a>(own: &'a [&AuditAttempt]) -> impl Iterator<Item = &'a AuditAttempt> {
     own.iter().copied().filter(|attempt| attempt.state != AttemptState::Ended)
 }
 
-fn single_owner(ti: &AuditTi, own: &[&AuditAttempt], found: &mut Vec<Violation>) {
-    let count = open(own).count();
-    if count > 1 {
-        found.push(violation("I1", &ti.name, format!("{count} attempts are open at once")));
-    }
-    for attempt in own {
-        let claimed = !matches!(attempt.state, AttemptState::Queued | AttemptState::Ended);
-        if claimed && !attempt.owned {
-            let what = format!("attempt {} is {} without an owner", attempt.token, attempt.state);
-            found.push(violation("I1", &ti.name, what));
-        }
-        if (attempt.state == AttemptState::Ended) != attempt.outcome.is_some() {
-            let what = format!("attempt {}: state and outcome disagree", attempt.token);
-            found.push(violation("I4", &ti.name, what));
-        }
-    }
-}
-
-/// The states of an instance and of its newest attempt must belong together.
-fn state_agrees(ti: &AuditTi, own: &[&AuditAttempt], found: &mut Vec<Violation>) {
-    let newest = own.last();
-    if newest.map(|attempt| attempt.token) != ti.token {
-        let what = format!(
-            "its token {} is not its newest attempt's",
-            ti.token.map_or_else(|| "-".into(), |token| token.to_string())
-        );
-        found.push(violation("I3", &ti.name, what));
-    }
-    let state = newest.map(|attempt| attempt.state);
-    use AttemptState::{Claimed, LostOpen, Queued, Running, Stopping};
-    let agrees = match ti.state {
-        TiState::Queued => matches!(state, Some(Queued | Claimed)),
-        TiState::Running => matches!(state, Some(Running | Stopping)),
-        TiState::Restarting => matches!(state, Some(Stopping)),
-        TiState::Held => !matches!(state, Some(Queued | Claimed | Running)),
-        TiState::None
-        | TiState::Scheduled
-        | TiState::Deferred
-        | TiState::UpForRetry
-        | TiState::Success
-        | TiState::Failed
-        | TiState::Skipped
-        | TiState::UpstreamFailed
-        | TiState::Removed => !matches!(state, Some(Queued | Claimed | Running | Stopping)),
-    };
-    // A cancel is final at once while an attempt stays open under "may still be running".
-    if !agrees && !(ti.state.is_finished() && state == Some(LostOpen)) {
-        let shown = state.map_or("no attempt", AttemptState::as_str);
-        found.push(violation("I4", &ti.name, format!("is {} with {shown}", ti.state)));
-    }
-}
-
-fn budget(ti: &AuditTi, own: &[&AuditAttempt], found: &mut Vec<Violation>) {
-    let deferred = own.iter().filter(|a| a.outcome == Some(Outcome::Deferred) && a.started);
-    let never = own.iter().filter(|a| a.outcome == Some(Outcome::NeverRan) && a.started);
-    let started = own.iter().filter(|attempt| attempt.started).count();
-    let free = deferred.count() + never.count();
-    let allowed = ti.max_tries as usize + ti.infra_retries as usize + ti.clears as usize;
-    if started.saturating_sub(free) > allowed {
-        let what = format!("{started} attempts started, at most {allowed} are allowed");
-        found.push(violation("I8", &ti.name, what));
-    }
-}
-
-/// A non-terminal instance of a running run must have something that moves it on.
-fn no_ghost(ti: &AuditTi, own: &[&AuditAttempt], found: &mut Vec<Violation>) {
-    let what = match ti.state {
-        TiState::UpForRetry if !ti.has_timer => "waits for a retry without a timer",
-        TiState::Queued if open(own).next().is_none() => "is queued without an attempt",
-        _ if ti.state.is_finished() || ti.run_state != RunState::Running => return,
-        TiState::Running | TiState::Restarting if open(own).next().is_none() => {
-            "runs without an attempt"
-        }
-        _ => return,
-    };
-    found.push(violation("I24", &ti.name, what.into()));
-}
-
-fn tokens_rise(snapshot: &Snapshot, found: &mut Vec<Violation>) {
-    let mut seen = BTreeSet::new();
-    let mut last: BTreeMap<TiKey, (u32, Token)> = BTreeMap::new();
-    let mut sorted: Vec<&AuditAttempt> = snapshot.attempts.iter().collect();
-    sorted.sort_by_key(|attempt| (attempt.run, attempt.task, attempt.map_index, attempt.number));
-    for attempt in sorted {
-        let subject = format!("attempt {}", attempt.token);
-        if !seen.insert(attempt.token) {
-            found.push(violation("I2", &subject, "its token exists twice".into()));
-        }
-        if snapshot.highest_minted.is_some_and(|highest| attempt.token > highest) {
-            found.push(violation("I2", &subject, "is above the store's counter".into()));
-        }
-        let key = (attempt.run, attempt.task, attempt.map_index);
-        if let Some((number, token)) = last.insert(key, (attempt.number, attempt.token))
-            && (token >= attempt.token || number == attempt.number)
-        {
-            found.push(violation("I2", &subject, format!("does not rise above {token}")));
-        }
+/// Every change of state is a line of the log, so the last line tells the state.
+fn logged(ti: &AuditTi, found: &mut Vec<Violation>) {
+    if let Some(logged) = ti.logged.filter(|logged| *logged != ti.state) {
+        let what = format!("is {}, its last line in the log says {logged}", ti.state);
+        found.push(violation("I34", &ti.name, what));
     }
 }
 
@@ -223,6 +221,10 @@ fn holds(snapshot: &Snapshot, found: &mut Vec<Violation>) {
             found.push(violation("I32", &subject, "ended and holds slots".into()));
         }
     }
+    for token in &snapshot.stray_holds {
+        let subject = format!("attempt {token}");
+        found.push(violation("I32", &subject, "does not exist and holds slots".into()));
+    }
     for pool in &snapshot.pools {
         if pool.held > pool.slots && !pool.shrunk {
             let what = format!("{} slots held of {}", pool.held, pool.slots);
@@ -235,10 +237,6 @@ fn slots(snapshot: &Snapshot, found: &mut Vec<Violation>) {
     for (dag, slot) in &snapshot.doubled_slots {
         let subject = format!("dag {dag}");
         found.push(violation("I17", &subject, format!("slot {slot} has more than one run")));
-    }
-    for (dag, run) in &snapshot.unfinished_in_finished_runs {
-        let subject = format!("{dag} {run}");
-        found.push(violation("I24", &subject, "is over with unfinished instances".into()));
     }
 }
 

@@ -63,9 +63,7 @@ impl LeaseSettings {
         let percent = |n: i64| Span::from_micros(ttl.as_micros() / 100 * n);
         let self_fence = self.self_fence.unwrap_or(percent(80));
         let margin = self.margin.unwrap_or(percent(5).max(Span::from_secs(1)));
-        let left = Span::from_micros(
-            ttl.as_micros() - self_fence.as_micros() - margin.as_micros(),
-        );
+        let left = Span::from_micros(ttl.as_micros() - self_fence.as_micros() - margin.as_micros());
         let kill_grace = self.kill_grace.unwrap_or(left.min(LONGEST_GRACE).max(Span::ZERO));
         if self_fence.plus(kill_grace).plus(margin) > ttl {
             return Err(LeaseError::LateKill {

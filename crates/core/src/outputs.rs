@@ -99,10 +99,9 @@ fn convert(name: &str, text: String, of: Option<OutputType>) -> Result<Value, Ou
         return Ok(Value::String(text));
     };
     let value: Option<Value> = serde_json::from_str(text.trim()).ok();
-    value.filter(|value| of.fits(value)).ok_or(OutputError::Type {
-        name: name.into(),
-        expected: of.as_str(),
-    })
+    value
+        .filter(|value| of.fits(value))
+        .ok_or(OutputError::Type { name: name.into(), expected: of.as_str() })
 }
 
 impl OutputType {
@@ -119,9 +118,8 @@ impl OutputType {
     }
     /// The type of that name.
     pub fn parse(text: &str) -> Option<Self> {
-        let all = [
-            Self::String, Self::Integer, Self::Number, Self::Boolean, Self::Array, Self::Object,
-        ];
+        let all =
+            [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::Array, Self::Object];
         all.into_iter().find(|of| of.as_str() == text)
     }
     fn fits(self, value: &Value) -> bool {

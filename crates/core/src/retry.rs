@@ -77,8 +77,9 @@ mod tests {
 
     #[test]
     fn thirty_retries_do_not_come_at_one_instant() {
-        let delays: std::collections::BTreeSet<_> =
-            (0..30_u64).map(|i| policy(true).delay(3, i.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let delays: std::collections::BTreeSet<_> = (0..30_u64)
+            .map(|i| policy(true).delay(3, i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .collect();
         assert_eq!(delays.len(), 30);
     }
 }

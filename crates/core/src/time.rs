@@ -69,8 +69,7 @@ impl FromStr for Timestamp {
             return Ok(Self::from_jiff(at));
         }
         let date: jiff::civil::Date = text.parse().map_err(|_| TimeError::instant(text))?;
-        let zoned =
-            date.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| TimeError::instant(text))?;
+        let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| TimeError::instant(text))?;
         Ok(Self::from_jiff(zoned.timestamp()))
     }
 }
@@ -182,8 +181,10 @@ impl FromStr for Span {
             let count: u64 = rest[..digits].parse().map_err(|_| wrong())?;
             rest = &rest[digits..];
             let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-            let unit = UNITS.iter().find(|(_, name)| *name == &rest[..letters]).ok_or_else(wrong)?;
-            total = count.checked_mul(unit.0).and_then(|n| total.checked_add(n)).ok_or_else(wrong)?;
+            let unit =
+                UNITS.iter().find(|(_, name)| *name == &rest[..letters]).ok_or_else(wrong)?;
+            total =
+                count.checked_mul(unit.0).and_then(|n| total.checked_add(n)).ok_or_else(wrong)?;
             rest = &rest[letters..];
         }
         i64::try_from(total).map(Self).map_err(|_| wrong())
@@ -200,7 +201,10 @@ pub struct TimeError {
 
 impl TimeError {
     fn instant(text: &str) -> Self {
-        Self { text: text.into(), expected: "an instant (write 2026-09-22 or 2026-09-22T05:00:00Z)" }
+        Self {
+            text: text.into(),
+            expected: "an instant (write 2026-09-22 or 2026-09-22T05:00:00Z)",
+        }
     }
     fn duration(text: &str) -> Self {
         Self { text: text.into(), expected: "a duration (write 30s, 5m, 1h30m or PT1H30M)" }

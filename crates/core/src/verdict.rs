@@ -131,23 +131,40 @@ pub fn judge(
         return stopped(stop);
     }
     let user = |reason: &str| failure(reason, task, budgets, None, random);
+    let said_success = asked == Some(&Asked::Success);
     match ending {
         Ending::NeverRan => never_ran(budgets),
-        Ending::Gone(death) => lost(*death, task, budgets),
         Ending::Exit(code) => exited(*code, asked, task, budgets, random),
-        Ending::Signal(_) if matches!(asked, Some(Asked::Success)) => success("result_file"),
-        Ending::Signal(_) => user("signal"),
+        // Said before any signal of ours: the worker tells nothing that was written later.
+        Ending::Signal(_)
+        | Ending::ExecutionTimeout(_)
+        | Ending::StallTimeout(_)
+        | Ending::Stopped
+        | Ending::Gone(_)
+            if said_success =>
+        {
+            success("result_file")
+        }
+        Ending::Gone(death) => lost(*death, task, budgets),
+        Ending::Signal(signal) => shell_code(*signal)
+            .and_then(|code| by_rules(code, "signal", task, budgets, random))
+            .unwrap_or_else(|| user("signal")),
         Ending::ExecutionTimeout(code) if graceful(*code, task) => success("exit"),
         Ending::StallTimeout(code) if graceful(*code, task) => success("exit"),
         Ending::ExecutionTimeout(_) => user("execution_timeout"),
         Ending::StallTimeout(_) => user("stall_timeout"),
         // A stop order that the store knows nothing of: ended by the worker on its own account.
         Ending::Stopped => user("kill"),
-        Ending::CouldNotExec(code) => by_rules(*code, task, budgets, random)
+        Ending::CouldNotExec(code) => by_rules(*code, "could_not_exec", task, budgets, random)
             .unwrap_or_else(|| final_failure("could_not_exec")),
         Ending::Unusable(Unusable::Template) => final_failure("template_error"),
         Ending::Unusable(Unusable::Outputs) => final_failure("outputs_invalid"),
     }
+}
+
+/// The exit code by which a shell and `retry_policy` name a death by a signal: 128+n.
+fn shell_code(signal: i32) -> Option<u8> {
+    u8::try_from(signal.checked_add(128)?).ok()
 }
 
 fn stopped(stop: Stop) -> Verdict {
@@ -170,13 +187,7 @@ fn graceful(code: Option<u8>, task: &Task) -> bool {
     code.is_some_and(|code| task.graceful_exit_codes.contains(&code))
 }
 
-fn exited(
-    code: u8,
-    asked: Option<&Asked>,
-    task: &Task,
-    budgets: &Budgets,
-    random: u64,
-) -> Verdict {
+fn exited(code: u8, asked: Option<&Asked>, task: &Task, budgets: &Budgets, random: u64) -> Verdict {
     match asked {
         Some(Asked::Success) => return success("result_file"),
         Some(Asked::Skip) => return skipped("result_file"),
@@ -193,24 +204,32 @@ fn exited(
     if task.skip_exit_codes.contains(&code) {
         return skipped("exit");
     }
-    if let Some(verdict) = by_rules(code, task, budgets, random) {
-        return verdict;
-    }
-    match code {
-        126 | 127 => final_failure("could_not_exec"),
-        EXIT_FENCED => failure("fence_conflict", task, budgets, None, random),
-        EXIT_HOLD | EXIT_DEFER => failure("not_supported", task, budgets, None, random),
-        _ => failure("exit", task, budgets, None, random),
-    }
+    let reason = match code {
+        126 | 127 => "could_not_exec",
+        EXIT_FENCED => "fence_conflict",
+        EXIT_HOLD | EXIT_DEFER => "not_supported",
+        _ => "exit",
+    };
+    by_rules(code, reason, task, budgets, random).unwrap_or_else(|| match code {
+        126 | 127 => final_failure(reason),
+        _ => failure(reason, task, budgets, None, random),
+    })
 }
 
 fn skipped(reason: &str) -> Verdict {
     Verdict::new(Outcome::Skipped, TiEvent::SkipItself, reason)
 }
 
-fn by_rules(code: u8, task: &Task, budgets: &Budgets, random: u64) -> Option<Verdict> {
+/// What the first fitting rule of `retry_policy` says; `reason` is the word for a rule without one.
+fn by_rules(
+    code: u8,
+    reason: &str,
+    task: &Task,
+    budgets: &Budgets,
+    random: u64,
+) -> Option<Verdict> {
     let rule = task.retry_rules.iter().find(|rule| rule.exit_codes.contains(&code))?;
-    let reason = if rule.reason.is_empty() { "exit" } else { rule.reason.as_str() };
+    let reason = if rule.reason.is_empty() { reason } else { rule.reason.as_str() };
     Some(match rule.action {
         RetryAction::Fail => final_failure(reason),
         RetryAction::Retry { delay } => failure(reason, task, budgets, delay, random),
@@ -248,10 +267,8 @@ fn never_ran(budgets: &Budgets) -> Verdict {
 
 /// A started attempt without an exit status: the user's `retries` are never touched (I8).
 fn lost(death: Death, task: &Task, budgets: &Budgets) -> Verdict {
-    let lost = |event, reason| {
-        Verdict::new(Outcome::Lost, event, reason).counted(CountedAs::Infra)
-    };
-    if death == Death::Single && budgets.single_deaths + 1 >= POISON_LOSSES {
+    let lost = |event, reason| Verdict::new(Outcome::Lost, event, reason).counted(CountedAs::Infra);
+    if death == Death::Single && budgets.single_deaths.saturating_add(1) >= POISON_LOSSES {
         return lost(TiEvent::Hold, "poison");
     }
     match task.on_lost {

@@ -18,6 +18,14 @@ pub enum AttemptEvent {
     End(Outcome),
 }
 
+impl AttemptEvent {
+    /// Every event: each end with each outcome.
+    pub fn all() -> Vec<Self> {
+        let others = [Self::Claim, Self::Start, Self::Stop, Self::Open];
+        others.into_iter().chain(Outcome::ALL.iter().map(|outcome| Self::End(*outcome))).collect()
+    }
+}
+
 pub(super) const TABLE: &[Row<AttemptState, AttemptEvent>] = &[
     (AttemptEvent::Claim, &[Queued], Claimed),
     (AttemptEvent::Start, &[Claimed], Running),

@@ -13,6 +13,11 @@ pub enum JobEvent {
     Declare,
 }
 
+impl JobEvent {
+    /// Every event.
+    pub const ALL: &'static [Self] = &[Self::Drain, Self::Stop, Self::Declare];
+}
+
 pub(super) const TABLE: &[Row<JobState, JobEvent>] = &[
     (JobEvent::Drain, &[Running], Draining),
     (JobEvent::Stop, &[Running, Draining], Stopped),

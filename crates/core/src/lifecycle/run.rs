@@ -1,7 +1,7 @@
 //! The run's table.
 
 use super::{Rejected, Row, look_up};
-use crate::state::RunState::{self, Cancelled, Failed, Queued, Running, Success};
+use crate::state::RunState::{self, Cancelled, Failed, Missed, Queued, Running, Success};
 
 /// What can happen to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,8 +12,16 @@ pub enum RunEvent {
     Fail,
     /// A cancel, once nothing of it runs any more (a queued run at once).
     Cancel,
+    /// Its slot passed the `start_deadline`.
+    Miss,
     /// Something of it was cleared.
     Reopen,
+}
+
+impl RunEvent {
+    /// Every event.
+    pub const ALL: &'static [Self] =
+        &[Self::Start, Self::Succeed, Self::Fail, Self::Cancel, Self::Miss, Self::Reopen];
 }
 
 pub(super) const TABLE: &[Row<RunState, RunEvent>] = &[
@@ -21,6 +29,7 @@ pub(super) const TABLE: &[Row<RunState, RunEvent>] = &[
     (RunEvent::Succeed, &[Running], Success),
     (RunEvent::Fail, &[Running], Failed),
     (RunEvent::Cancel, &[Queued, Running], Cancelled),
+    (RunEvent::Miss, &[Queued], Missed),
     (RunEvent::Reopen, &[Success, Failed, Cancelled], Queued),
 ];
 

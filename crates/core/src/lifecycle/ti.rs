@@ -97,9 +97,38 @@ impl TiEvent {
     ];
 }
 
-/// From where a person's mark may take an instance: anywhere but where it is marked already.
-/// One that runs is stopped first, and marked from `Running` when its processes are gone.
-const ANYWHERE: &[TiState] = &[
+/// From where a person's mark may take an instance: anywhere but where it is marked already, so
+/// that the same mark again is a duplicate and its end is not counted twice (I7). One that runs is
+/// stopped first, and marked from `Running` when its processes are gone.
+const NOT_SUCCESS: &[TiState] = &[
+    Unready,
+    Scheduled,
+    Queued,
+    Running,
+    Deferred,
+    UpForRetry,
+    Restarting,
+    Held,
+    Failed,
+    Skipped,
+    UpstreamFailed,
+    Removed,
+];
+const NOT_FAILED: &[TiState] = &[
+    Unready,
+    Scheduled,
+    Queued,
+    Running,
+    Deferred,
+    UpForRetry,
+    Restarting,
+    Held,
+    Success,
+    Skipped,
+    UpstreamFailed,
+    Removed,
+];
+const NOT_SKIPPED: &[TiState] = &[
     Unready,
     Scheduled,
     Queued,
@@ -110,7 +139,6 @@ const ANYWHERE: &[TiState] = &[
     Held,
     Success,
     Failed,
-    Skipped,
     UpstreamFailed,
     Removed,
 ];
@@ -158,9 +186,9 @@ pub(super) const TABLE: &[Row<TiState, TiEvent>] = &[
     (TiEvent::Restarted, &[Restarting, Held], Unready),
     (TiEvent::Cancel, &[Unready, Scheduled, Queued, Deferred, UpForRetry, Held], Skipped),
     (TiEvent::Stopped, &[Running, Restarting], Failed),
-    (TiEvent::MarkSuccess, ANYWHERE, Success),
-    (TiEvent::MarkFailed, ANYWHERE, Failed),
-    (TiEvent::MarkSkipped, ANYWHERE, Skipped),
+    (TiEvent::MarkSuccess, NOT_SUCCESS, Success),
+    (TiEvent::MarkFailed, NOT_FAILED, Failed),
+    (TiEvent::MarkSkipped, NOT_SKIPPED, Skipped),
 ];
 
 /// Where an event leads from a state, the token aside.

@@ -109,7 +109,11 @@ mod tests {
         room.pools.insert("small".into(), -3);
         room.pools.insert("other".into(), 1);
         let of = |pool: &str| Candidate {
-            run: 1, task: 0, dag_id: "d".into(), pool: pool.into(), pool_slots: 1,
+            run: 1,
+            task: 0,
+            dag_id: "d".into(),
+            pool: pool.into(),
+            pool_slots: 1,
         };
         assert_eq!(admit(&mut room, &of("small")), Err(Blocked::Pool));
         assert_eq!(admit(&mut room, &of("nowhere")), Err(Blocked::PoolTooSmall));

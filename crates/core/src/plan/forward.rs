@@ -38,10 +38,7 @@ pub fn count(counts: &mut UpstreamCounts, state: TiState) {
 }
 
 /// What a batch of ends of one run adds to each downstream task.
-pub fn deltas(
-    downstreams: &[Vec<TaskIndex>],
-    ends: &[End],
-) -> BTreeMap<TaskIndex, UpstreamCounts> {
+pub fn deltas(downstreams: &[Vec<TaskIndex>], ends: &[End]) -> BTreeMap<TaskIndex, UpstreamCounts> {
     let mut out: BTreeMap<TaskIndex, UpstreamCounts> = BTreeMap::new();
     for end in ends {
         for down in downstreams.get(end.task.0 as usize).into_iter().flatten() {

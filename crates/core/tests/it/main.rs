@@ -1,0 +1,13 @@
+//! The tests of the core: exhaustive tables and properties against independent expectations.
+
+mod audit;
+mod budgets;
+mod dag_graph;
+mod lifecycle;
+mod matrix;
+mod names;
+mod schedule_oracle;
+mod schedule_slots;
+mod state_machines_page;
+mod trigger_rule_oracle;
+mod verdict;
