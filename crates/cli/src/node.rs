@@ -13,7 +13,7 @@ mod logs;
 mod serve;
 mod surroundings;
 
-pub(crate) use dag_folder::DagFolder;
+pub(crate) use dag_folder::{DagFolder, load_dag};
 pub(crate) use serve::Address;
 
 use crate::config::Settings;
@@ -56,16 +56,15 @@ pub(crate) struct Options {
     pub(crate) host_env: Vec<(String, String)>,
     /// `FENCEPOST_CRASH` and its like, in builds that have crash points.
     pub(crate) crash: hooks::Crash,
-    /// Serve clients.
-    pub(crate) listen: bool,
 }
 
 pub(crate) use hooks::Crash;
+pub(crate) use surroundings::uuid as fresh_id;
 
 /// A node that runs.
 pub(crate) struct Node {
     pub(crate) cx: Cx,
-    pub(crate) address: Option<Address>,
+    pub(crate) address: Address,
     stop: watch::Sender<bool>,
     worker: tokio::task::JoinHandle<Result<Vec<String>, fencepost_api::problem::Problem>>,
     passes: tokio::task::JoinHandle<()>,
@@ -106,12 +105,8 @@ impl Node {
         let health = SharedHealth::default();
         let passes = spawn_passes(&cx, path, &health, stopped.clone());
         tokio::spawn(turn(Arc::clone(&home)));
-        let address = if options.listen {
-            let parts = serve::Parts { health, trouble: Arc::new(trouble), stopped };
-            Some(serve::listen(&cx, &options, parts).await?)
-        } else {
-            None
-        };
+        let parts = serve::Parts { health, trouble: Arc::new(trouble), stopped };
+        let address = serve::listen(&cx, &options, parts).await?;
         Ok(Self { cx, address, stop, worker, passes, home })
     }
 
@@ -123,6 +118,7 @@ impl Node {
         self.cx.wakes.engine();
         let worker = self.worker.await;
         let _ = self.passes.await;
+        serve::forget(self.home.path());
         drop(self.home);
         match worker {
             Ok(Ok(running)) => Ok(Left { running }),

@@ -165,6 +165,11 @@ impl Home {
         }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Our own record.
     pub fn record(&self) -> &HomeRecord {
         &self.record

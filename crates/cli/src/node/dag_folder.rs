@@ -3,6 +3,9 @@
 //! A thread of its own looks, reads and parses; what it found goes to the engine as whole files.
 //! Where inotify works a change is seen at once; the interval is for where it does not.
 
+use crate::error::{CliError, Outcome};
+use crate::exit::Exit;
+use fencepost_core::dag::Dag;
 use fencepost_dagfile::render::{self, FileReport};
 use fencepost_dagfile::{Diagnostic, FILE_MAX, Severity, content_hash, ir, parse, read_bounded};
 use fencepost_engine::Cx;
@@ -195,12 +198,7 @@ fn read(folder: &Path, name: &str) -> DagFile {
     debug_assert!(bytes.len() <= FILE_MAX + 1);
     let parsed = parse(&bytes, name);
     let content = match parsed.dag {
-        Some(dag) => Ok(ReadDag {
-            content_hash: content_hash(&dag),
-            ir: ir(&dag),
-            source: String::from_utf8_lossy(&bytes).into_owned(),
-            dag,
-        }),
+        Some(dag) => Ok(read_dag(dag, String::from_utf8_lossy(&bytes).into_owned())),
         None => {
             let errors: Vec<Diagnostic> =
                 parsed.diagnostics.into_iter().filter(|d| d.severity == Severity::Error).collect();
@@ -208,4 +206,18 @@ fn read(folder: &Path, name: &str) -> DagFile {
         }
     };
     DagFile { fileloc, content }
+}
+
+fn read_dag(dag: Dag, source: String) -> ReadDag {
+    ReadDag { content_hash: content_hash(&dag), ir: ir(&dag), source, dag }
+}
+
+/// Loads one DAG that is in hand, as the only one.
+pub(crate) async fn load_dag(cx: &Cx, fileloc: &str, dag: Dag) -> Outcome<()> {
+    let file = DagFile { fileloc: fileloc.into(), content: Ok(read_dag(dag, String::new())) };
+    let present = BTreeSet::from([fileloc.to_owned()]);
+    match dag_files::load(cx, &[file], &present).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(CliError::new(Exit::Unexpected, error.to_string())),
+    }
 }

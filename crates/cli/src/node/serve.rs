@@ -1,17 +1,29 @@
-//! The listener of a standalone.
+//! The listener of a standalone: loopback, and a token from the first day.
 
 use super::Options;
+use super::logs::HomeLogs;
+use crate::config::Settings;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
+use fencepost_api::rest::ConfigValue;
 use fencepost_engine::Cx;
 use fencepost_engine::drive::SharedHealth;
+use fencepost_server::auth::ensure_owner_token;
+use fencepost_server::rest::{RestState, router};
+use std::fs::File;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+/// The file in the home that says where it listens.
+const FILE: &str = "server";
+
 /// Where it listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address(pub(crate) SocketAddr);
+pub(crate) struct Address(SocketAddr);
 
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -27,23 +39,73 @@ pub(super) struct Parts {
 }
 
 /// Binds, writes the address into the home, and serves until the node stops.
-pub(super) async fn listen(_cx: &Cx, options: &Options, parts: Parts) -> Outcome<Address> {
+pub(super) async fn listen(cx: &Cx, options: &Options, parts: Parts) -> Outcome<Address> {
     let wanted = options.settings.text("server.listen").unwrap_or("127.0.0.1:7373");
-    let listener = tokio::net::TcpListener::bind(wanted).await.map_err(|error| {
+    let listener = bind(wanted).await?;
+    let failed = |error: std::io::Error| CliError::new(Exit::Unexpected, error.to_string());
+    let address = Address(listener.local_addr().map_err(failed)?);
+    ensure_owner_token(cx, &options.home.join("token"))
+        .await
+        .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
+    let router = router(RestState {
+        cx: cx.clone(),
+        logs: Arc::new(HomeLogs(options.home.clone())),
+        health: parts.health,
+        config: Arc::new(config(&options.settings)),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_at: crate::clock::now(),
+        worker_trouble: parts.trouble,
+        stop: parts.stopped.clone(),
+    });
+    let mut stopped = parts.stopped;
+    tokio::spawn(async move {
+        let until = async move {
+            // An error means that the node is gone.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let _ = axum::serve(listener, router).with_graceful_shutdown(until).await;
+    });
+    write_address(&options.home, &address).map_err(failed)?;
+    Ok(address)
+}
+
+async fn bind(wanted: &str) -> Outcome<tokio::net::TcpListener> {
+    let address: SocketAddr = wanted
+        .parse()
+        .map_err(|_| CliError::usage(format!("server.listen: `{wanted}` is no IP and port")))?;
+    if !address.ip().is_loopback() {
+        let message = format!("a standalone listens on loopback only, not on {wanted}");
+        return Err(CliError::usage(message)
+            .hint("its tokens would cross the network in the clear; put a TLS proxy before it"));
+    }
+    tokio::net::TcpListener::bind(address).await.map_err(|error| {
         CliError::new(Exit::Conflict, format!("cannot listen on {wanted}: {error}"))
             .hint("name another port, or let the system choose:  --listen 127.0.0.1:0")
-    })?;
-    let address =
-        listener.local_addr().map_err(|e| CliError::new(Exit::Unexpected, e.to_string()))?;
-    let router = axum::Router::new();
-    let mut stopped = parts.stopped;
-    let _ = (parts.health, parts.trouble);
-    tokio::spawn(async move {
-        let _ = axum::serve(listener, router)
-            .with_graceful_shutdown(async move {
-                let _ = stopped.changed().await;
-            })
-            .await;
-    });
-    Ok(Address(address))
+    })
+}
+
+fn write_address(home: &Path, address: &Address) -> std::io::Result<()> {
+    let tmp = home.join("server.tmp");
+    let mut file =
+        File::options().write(true).create(true).truncate(true).mode(0o644).open(&tmp)?;
+    writeln!(file, "{address}")?;
+    std::fs::rename(tmp, home.join(FILE))
+}
+
+/// Nobody listens there any more.
+pub(super) fn forget(home: &Path) {
+    // A client that finds it all the same is told that nobody answers.
+    let _ = std::fs::remove_file(home.join(FILE));
+}
+
+fn config(settings: &Settings) -> Vec<ConfigValue> {
+    settings
+        .all()
+        .map(|(key, setting)| ConfigValue {
+            key: key.name.into(),
+            value: setting.value.clone(),
+            origin: setting.place.origin().into(),
+            origin_detail: None,
+        })
+        .collect()
 }

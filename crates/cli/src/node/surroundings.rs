@@ -29,7 +29,7 @@ pub(super) fn random() -> u64 {
 }
 
 /// A fresh id as text.
-pub(super) fn uuid() -> String {
+pub(crate) fn uuid() -> String {
     let millis = u64::try_from(crate::clock::now().as_micros() / 1_000).unwrap_or(0);
     let random = (u128::from(random()) << 64) | u128::from(random());
     fencepost_core::id::JobId::from_u128(uuid_v7(millis, random)).to_string()

@@ -14,6 +14,7 @@ mod logs;
 mod plan;
 mod pools;
 mod ps;
+mod run;
 mod runs;
 mod schedule;
 mod schema;
@@ -33,6 +34,7 @@ use clap::Subcommand;
 pub(crate) enum Verb {
     Init(init::Init),
     Standalone(standalone::Standalone),
+    Run(run::RunFile),
     Validate(validate::Validate),
     #[command(subcommand)]
     Dags(dags::Dags),
@@ -68,6 +70,7 @@ impl Verb {
         match self {
             Self::Init(args) => init::run(cx, args),
             Self::Standalone(args) => standalone::run(cx, args),
+            Self::Run(args) => run::run_file(cx, args),
             Self::Validate(args) => validate::run(cx, args),
             Self::Dags(args) => dags::run(cx, args),
             Self::Runs(args) => runs::run(cx, args),

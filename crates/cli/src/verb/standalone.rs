@@ -80,7 +80,6 @@ fn options(cx: &Cx, args: &Standalone) -> Outcome<Options> {
         take_over: args.take_over,
         host_env: cx.env.with_prefix("").map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
         crash: Crash::of(&cx.env),
-        listen: true,
     })
 }
 
@@ -98,9 +97,7 @@ async fn serve(options: Options) -> Outcome<Left> {
     DagFolder::new(dags)
         .watch(node.cx.clone(), interval.to_std())
         .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
-    if let Some(address) = &node.address {
-        say_ready(&address.to_string())?;
-    }
+    say_ready(&node.address.to_string())?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

@@ -3,7 +3,7 @@
 mod diff;
 mod graph;
 mod params;
-mod trigger;
+pub(crate) mod trigger;
 
 use crate::client::Client;
 use crate::cx::Cx;

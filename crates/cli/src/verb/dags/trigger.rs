@@ -50,6 +50,23 @@ pub(crate) struct Trigger {
     timeout: Option<Span>,
 }
 
+impl Trigger {
+    /// A plain trigger that is followed to its end.
+    pub(crate) fn and_wait(dag: &str, params: &[String]) -> Self {
+        Self {
+            dag: dag.into(),
+            run_id: None,
+            logical_date: None,
+            params: params.to_vec(),
+            conf: None,
+            note: None,
+            if_not_exists: false,
+            wait: true,
+            timeout: None,
+        }
+    }
+}
+
 fn logical_date(text: &str) -> Result<String, String> {
     if text == "none" {
         return Ok(text.into());
@@ -66,7 +83,7 @@ fn json_object(text: &str) -> Result<Value, String> {
 }
 
 /// Makes the run and prints its id.
-pub(super) fn run(cx: &Cx, client: Client, args: Trigger) -> Outcome {
+pub(crate) fn run(cx: &Cx, client: Client, args: Trigger) -> Outcome {
     let body = body(&client, &args)?;
     if cx.global.dry_run {
         if !cx.out.data(&body)? {
