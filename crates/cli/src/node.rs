@@ -82,6 +82,8 @@ impl Node {
     /// Starts everything; returns once it serves.
     pub(crate) async fn start(options: Options) -> Outcome<Self> {
         let Options { home: path, settings, .. } = &options;
+        let worker_settings = worker_settings(&options);
+        check_orphan_ttl(&worker_settings)?;
         let store_path = sqlite_path(settings)?;
         let (home, installation_id) = lock_home(&options, &store_path)?;
         let hooks = hooks::hooks(&options.crash)?;
@@ -96,7 +98,7 @@ impl Node {
         let worker = Supervisor::new(
             Arc::new(Execution::new(cx.clone())),
             Arc::clone(&host),
-            worker_settings(&options),
+            worker_settings,
             who,
             hooks,
         );
@@ -206,6 +208,26 @@ fn host(home: &Path, lock: &Home) -> Outcome<Arc<dyn AttemptHost>> {
         Ok(host) => Ok(Arc::new(host)),
         Err(error) => Err(CliError::new(Exit::Unexpected, error.to_string())),
     }
+}
+
+/// A shim begins to end its tree `kill_grace + margin` before its deadline; a deadline that is not
+/// well beyond that, and beyond a few beats, would end every task at once.
+fn check_orphan_ttl(settings: &supervisor::Settings) -> Outcome<()> {
+    let beats = settings.heartbeat_interval.saturating_mul(3);
+    let least = settings.kill_grace.saturating_add(settings.margin).saturating_add(beats);
+    if settings.orphan_ttl > least {
+        return Ok(());
+    }
+    let span = |d: Duration| Span::from_micros(i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
+    let message = format!(
+        "worker.orphan_ttl {} leaves no room for worker.kill_grace {} + worker.margin {} + three \
+         beats: write orphan_ttl = \"{}\" or more",
+        span(settings.orphan_ttl),
+        span(settings.kill_grace),
+        span(settings.margin),
+        span(least.saturating_mul(2)),
+    );
+    Err(CliError::usage(message))
 }
 
 fn worker_settings(options: &Options) -> supervisor::Settings {

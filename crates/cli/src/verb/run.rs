@@ -27,7 +27,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Without the process that started them, tasks of a local run end after this long.
-const ORPHAN_TTL: &str = "30s";
+const ORPHAN_TTL: &str = "60s";
+const KILL_GRACE: &str = "10s";
 
 /// Run a DAG file here and now, without a server
 #[derive(Debug, Args)]
@@ -111,6 +112,7 @@ fn options(cx: &Cx, home: &Path) -> Outcome<Options> {
     let overrides = vec![
         ("server.listen", "run", "127.0.0.1:0".to_owned()),
         ("worker.orphan_ttl", "run", ORPHAN_TTL.to_owned()),
+        ("worker.kill_grace", "run", KILL_GRACE.to_owned()),
     ];
     let settings = Settings::load(home, cx.global.config.as_ref(), &cx.env, overrides)
         .map_err(|errors| config::refuse(&errors))?;
