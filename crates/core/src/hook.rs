@@ -15,9 +15,11 @@ pub enum HookVerdict {
     CommittedButUnknown,
 }
 
+type Hook = dyn Fn(&str) -> HookVerdict + Send + Sync;
+
 /// A function that is told every point before it is passed. It may end the process.
 #[derive(Clone, Default)]
-pub struct Hooks(Option<Arc<dyn Fn(&str) -> HookVerdict + Send + Sync>>);
+pub struct Hooks(Option<Arc<Hook>>);
 
 impl Hooks {
     /// No hook.

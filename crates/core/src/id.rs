@@ -92,7 +92,7 @@ macro_rules! uuid {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let b = self.0;
                 write!(f, "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-                    (b >> 96) as u32, (b >> 80) as u16, (b >> 64) as u16, (b >> 48) as u16,
+                    b >> 96, b >> 80 & 0xffff, b >> 64 & 0xffff, b >> 48 & 0xffff,
                     b & 0xffff_ffff_ffff)
             }
         }

@@ -48,7 +48,7 @@ fn type_fits(value: &Value, wanted: &Value) -> bool {
     match wanted {
         Value::String(one) => type_is(value, one),
         Value::Array(any) => any.iter().any(|one| type_fits(value, one)),
-        _ => true,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => true,
     }
 }
 
@@ -77,7 +77,7 @@ fn type_text(wanted: &Value) -> String {
     match wanted {
         Value::String(one) => one.clone(),
         Value::Array(any) => any.iter().map(type_text).collect::<Vec<_>>().join(" or "),
-        other => other.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => wanted.to_string(),
     }
 }
 

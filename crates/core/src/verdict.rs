@@ -119,6 +119,7 @@ impl Verdict {
 ///
 /// A stop that was asked for goes before whatever the task did: from its commit on, a success is
 /// refused. `random` decides the jitter of a retry.
+#[expect(clippy::too_many_arguments, reason = "the facts of a judgement, each of another kind")]
 pub fn judge(
     ending: &Ending,
     asked: Option<&Asked>,

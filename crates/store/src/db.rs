@@ -9,8 +9,8 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::migrate;
 use fencepost_core::hook::{HookVerdict, Hooks};
 use fencepost_core::time::Timestamp;
-pub(crate) use sqlite::{connect as sqlite_connect, wrong as sqlite_error};
 use sqlite::{Lane, Session};
+pub(crate) use sqlite::{connect as sqlite_connect, wrong as sqlite_error};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -103,7 +103,8 @@ impl Store {
     }
 }
 
-/// A transaction. Dropped without a commit, it is rolled back.
+/// A transaction. Dropped without a commit, it is rolled back; after an error of a statement it can
+/// only be dropped.
 #[derive(Debug)]
 pub struct Tx {
     op: &'static str,
@@ -169,14 +170,18 @@ impl Tx {
 
     /// Commits. After an error it is not known whether it is done, unless the kind says so.
     pub async fn commit(self) -> Result<(), StoreError> {
-        self.pass("before_commit")?;
         let (op, hooks) = (self.op, self.hooks);
+        let lost = |why: &str| Err(StoreError::new(StoreErrorKind::Unavailable, op, why));
+        let before = hooks.pass(op, "before_commit");
+        if before == HookVerdict::Fail {
+            return lost("failed by a hook");
+        }
         self.session.commit(op).await?;
-        match hooks.pass(op, "after_commit") {
-            HookVerdict::Go => Ok(()),
-            HookVerdict::Fail | HookVerdict::CommittedButUnknown => {
-                Err(StoreError::new(StoreErrorKind::Unavailable, op, "the reply was lost"))
-            }
+        let after = hooks.pass(op, "after_commit");
+        if before == HookVerdict::Go && after == HookVerdict::Go {
+            Ok(())
+        } else {
+            lost("the reply was lost")
         }
     }
 

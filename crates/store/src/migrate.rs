@@ -1,14 +1,17 @@
 //! Migrations: a list of texts, applied in order, each once, with a checksum.
 //!
-//! A store that is newer than this program, or whose applied texts differ, is refused. Before a
-//! migration of an existing SQLite file the file is copied with SQLite's own backup.
+//! A file is looked at before anything is written to it: what is no store of ours, or is newer than
+//! this program, or had other texts applied, is refused as it is. Before a migration of an existing
+//! SQLite file the file is copied with SQLite's own backup.
 
-use crate::db::sqlite_connect;
+mod inspect;
+
+use crate::db::{sqlite_connect, sqlite_error};
 use crate::error::{StoreError, StoreErrorKind};
 use fencepost_core::time::Timestamp;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use sha2::{Digest, Sha256};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Oldest first. A text that was released is never edited.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_init.sql")];
@@ -20,58 +23,76 @@ const OP: &str = "migrate";
 
 /// Brings the file up to [`SCHEMA_VERSION`].
 pub(crate) fn migrate_sqlite(path: &Path, now: Timestamp) -> Result<(), StoreError> {
+    migrate(path, MIGRATIONS, now)
+}
+
+fn migrate(path: &Path, migrations: &[&str], now: Timestamp) -> Result<(), StoreError> {
+    inspect::is_ours_or_new(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut connection = sqlite_connect(path, flags)?;
-    let failed = |error: rusqlite::Error| crate::db::sqlite_error(OP, &error);
-    connection
-        .execute_batch(
-            "CREATE TABLE IF NOT EXISTS schema_migration (
-                 version BIGINT PRIMARY KEY, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)",
-        )
-        .map_err(failed)?;
-    let applied = applied(&connection).map_err(failed)?;
-    check(&applied)?;
-    if applied.len() == MIGRATIONS.len() {
+    let before = applied(&connection)?;
+    check(&before, migrations)?;
+    if before.len() == migrations.len() {
         return Ok(());
     }
-    if !applied.is_empty() {
-        let backup = format!("{}.bak-v{}", path.display(), applied.len());
-        connection.backup("main", &backup, None::<fn(rusqlite::backup::Progress)>).map_err(failed)?;
+    // Another process may have come first: what counts is read again under the lock.
+    let tx =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    let before = applied(&tx)?;
+    check(&before, migrations)?;
+    if !before.is_empty() && before.len() < migrations.len() {
+        back_up(path, before.len())?;
     }
-    let tx = connection.transaction().map_err(failed)?;
-    for (index, text) in MIGRATIONS.iter().enumerate().skip(applied.len()) {
-        tx.execute_batch(&text.replace("@IDENTITY@", "INTEGER PRIMARY KEY AUTOINCREMENT"))
-            .map_err(failed)?;
-        tx.execute(
-            "INSERT INTO schema_migration VALUES (?1, ?2, ?3)",
-            rusqlite::params![
-                i64::try_from(index + 1).unwrap_or(i64::MAX),
-                checksum(text),
-                now.as_micros()
-            ],
-        )
-        .map_err(failed)?;
+    for (index, text) in migrations.iter().enumerate().skip(before.len()) {
+        apply(&tx, index + 1, text, now)?;
     }
     tx.commit().map_err(failed)
 }
 
-fn applied(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut stmt =
-        connection.prepare("SELECT checksum FROM schema_migration ORDER BY version")?;
-    let rows = stmt.query_map([], |row| row.get(0))?;
-    rows.collect()
+fn failed(error: rusqlite::Error) -> StoreError {
+    sqlite_error(OP, &error)
 }
 
-fn check(applied: &[String]) -> Result<(), StoreError> {
+fn apply(
+    connection: &Connection,
+    version: usize,
+    text: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let table = "CREATE TABLE IF NOT EXISTS schema_migration (
+        version BIGINT PRIMARY KEY, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)";
+    connection.execute_batch(table).map_err(failed)?;
+    let text_here = text.replace("@IDENTITY@", "INTEGER PRIMARY KEY AUTOINCREMENT");
+    connection.execute_batch(&text_here).map_err(failed)?;
+    let version = i64::try_from(version).unwrap_or(i64::MAX);
+    let row = rusqlite::params![version, checksum(text), now.as_micros()];
+    connection
+        .execute("INSERT INTO schema_migration VALUES (?1, ?2, ?3)", row)
+        .map(drop)
+        .map_err(failed)
+}
+
+/// The checksums of what was applied, in order.
+fn applied(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    if !connection.table_exists(None, inspect::MARK).map_err(failed)? {
+        return Ok(Vec::new());
+    }
+    let text = "SELECT checksum FROM schema_migration ORDER BY version";
+    let mut stmt = connection.prepare(text).map_err(failed)?;
+    let rows = stmt.query_map([], |row| row.get(0)).map_err(failed)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(failed)
+}
+
+fn check(applied: &[String], migrations: &[&str]) -> Result<(), StoreError> {
     let refuse = |message: String| Err(StoreError::new(StoreErrorKind::Corrupt, OP, message));
-    if applied.len() > MIGRATIONS.len() {
+    if applied.len() > migrations.len() {
         return refuse(format!(
             "its schema is version {}, this program knows {}: use the newer program",
             applied.len(),
-            MIGRATIONS.len()
+            migrations.len()
         ));
     }
-    for (index, (found, text)) in applied.iter().zip(MIGRATIONS).enumerate() {
+    for (index, (found, text)) in applied.iter().zip(migrations).enumerate() {
         if *found != checksum(text) {
             return refuse(format!(
                 "migration {} was applied with another text: it is another program's store",
@@ -82,7 +103,32 @@ fn check(applied: &[String]) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Copies what is committed to `NAME.bak-vN`. The copy has that name only once it is whole.
+fn back_up(path: &Path, version: usize) -> Result<(), StoreError> {
+    let beside = |suffix: String| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let (half, whole) =
+        (beside(format!(".bak-v{version}.part")), beside(format!(".bak-v{version}")));
+    let io = |error: std::io::Error| {
+        let message = format!("the backup {} cannot be made: {error}", whole.display());
+        StoreError::new(StoreErrorKind::Unavailable, OP, message)
+    };
+    match std::fs::remove_file(&half) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+        Ok(()) | Err(_) => {}
+    }
+    let connection = sqlite_connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.backup("main", &half, None::<fn(rusqlite::backup::Progress)>).map_err(failed)?;
+    std::fs::rename(&half, &whole).map_err(io)
+}
+
 fn checksum(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,3 +14,25 @@ pub mod pool;
 pub mod run;
 pub mod task_instance;
 pub mod xcom;
+
+use crate::Stmt;
+
+/// The statements of the engine and the audit, for the tests that prepare each on each driver. (The
+/// narrow statements of lists, API tokens and idempotency keys are run by their own tests.)
+pub fn all_statements() -> Vec<Stmt> {
+    [
+        attempt::statements::STATEMENTS,
+        audit::STATEMENTS,
+        dag::STATEMENTS,
+        event::STATEMENTS,
+        installation::STATEMENTS,
+        job::STATEMENTS,
+        outbox::STATEMENTS,
+        pool::STATEMENTS,
+        run::STATEMENTS,
+        task_instance::STATEMENTS,
+        task_instance::forward::STATEMENTS,
+        xcom::STATEMENTS,
+    ]
+    .concat()
+}

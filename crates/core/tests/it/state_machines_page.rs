@@ -1,7 +1,5 @@
 //! The printed tables: `docs/generated/state-machines.md` is what the code says.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use fencepost_core::lifecycle::describe;
 use std::path::Path;
 

@@ -1,11 +1,10 @@
 //! The SQLite driver: threads that own connections and serve sessions one after the other.
 //!
-//! A session is one transaction. The writer's thread puts the sessions that wait for it into one
-//! SQLite transaction, each behind a savepoint, and commits them together: one sync of the disk
-//! for the group (group commit). A session is answered only after that sync, so what it was told
-//! is durable; if the group's commit fails, every session of the group is told so.
-//!
-//! A session whose owner is dropped is rolled back to its savepoint.
+//! A session is one transaction. As on the other database, a statement that fails ends it: further
+//! statements and the commit are refused, and nothing of it is kept. So does its owner when it
+//! drops it or stands still in the middle of it.
+
+mod writer;
 
 use super::{Row, Stmt, Value};
 use crate::error::{StoreError, StoreErrorKind};
@@ -17,8 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Sessions that share one commit at most.
-const GROUP_MAX: usize = 64;
+/// How long a session may stand still between two commands before it is given up: who stops inside
+/// a transaction must not stop the others (I28).
+const IDLE_MAX: Duration = Duration::from_secs(30);
 /// How long another process's lock is waited for.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Statements that a connection keeps prepared.
@@ -54,7 +54,7 @@ impl Lane {
     pub(super) fn writer(path: &Path) -> Result<Self, StoreError> {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let (openings, queue) = channel();
-        spawn("store-writer", move || write_loop(&connection, &queue))?;
+        spawn("store-writer", move || writer::serve(&connection, &queue))?;
         Ok(Self { openings })
     }
 
@@ -82,9 +82,7 @@ impl Lane {
     pub(super) async fn session(&self, op: &'static str) -> Result<Session, StoreError> {
         let (commands, queue) = channel();
         let (reply, opened) = oneshot::channel();
-        self.openings
-            .send(Opening { commands: queue, reply, op })
-            .map_err(|_| gone(op))?;
+        self.openings.send(Opening { commands: queue, reply, op }).map_err(|_| gone(op))?;
         opened.await.map_err(|_| gone(op))??;
         Ok(Session { commands })
     }
@@ -135,77 +133,15 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Store
     open().map_err(|error| wrong("open", &error))
 }
 
-fn write_loop(connection: &Connection, queue: &Receiver<Opening>) {
-    while let Ok(first) = queue.recv() {
-        if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
-            // Nobody waits for a reply that cannot be sent.
-            let _ = first.reply.send(Err(wrong(first.op, &error)));
-            continue;
-        }
-        let mut group: Vec<(&'static str, Reply<()>)> = Vec::new();
-        let mut next = Some(first);
-        while let Some(opening) = next.take() {
-            group.extend(write_session(connection, opening));
-            // An error such as a full disk makes SQLite roll back all of the group; what began
-            // after it would be another transaction, and its commit must not answer for this one.
-            if group.len() < GROUP_MAX && !connection.is_autocommit() {
-                next = queue.try_recv().ok();
-            }
-        }
-        finish_group(connection, group);
-    }
-}
-
-/// Commits for all sessions of a group, and tells each.
-fn finish_group(connection: &Connection, group: Vec<(&'static str, Reply<()>)>) {
-    let result = connection.execute_batch("COMMIT");
-    if result.is_err() && !connection.is_autocommit() {
-        // A failed COMMIT may leave the transaction open; a second error changes nothing.
-        let _ = connection.execute_batch("ROLLBACK");
-    }
-    for (op, reply) in group {
-        let answer = result.as_ref().map(|_| ()).map_err(|error| wrong(op, error));
-        let _ = reply.send(answer);
-    }
-}
-
-/// Serves one session; its commit, if it asks for one, is answered by the group's.
-fn write_session(connection: &Connection, opening: Opening) -> Option<(&'static str, Reply<()>)> {
-    if let Err(error) = connection.execute_batch("SAVEPOINT session") {
-        let _ = opening.reply.send(Err(wrong(opening.op, &error)));
-        return None;
-    }
-    if opening.reply.send(Ok(())).is_ok() {
-        while let Ok(command) = opening.commands.recv() {
-            match command {
-                Command::Run { op, stmt, sets, reply } => {
-                    let _ = reply.send(run(connection, op, stmt, &sets));
-                }
-                Command::Commit { op, reply } => {
-                    match connection.execute_batch("RELEASE session") {
-                        Ok(()) => return Some((op, reply)),
-                        Err(error) => {
-                            let _ = reply.send(Err(wrong(op, &error)));
-                        }
-                    }
-                    break;
-                }
-            }
-        }
-    }
-    // An error here means that SQLite has rolled the whole group back: its COMMIT will fail.
-    let _ = connection.execute_batch("ROLLBACK TO session; RELEASE session");
-    None
-}
-
 fn read_session(connection: &Connection, opening: Opening) {
     if let Err(error) = connection.execute_batch("BEGIN") {
         let _ = opening.reply.send(Err(wrong(opening.op, &error)));
         return;
     }
     if opening.reply.send(Ok(())).is_ok() {
-        while let Ok(command) = opening.commands.recv() {
+        while let Ok(command) = opening.commands.recv_timeout(IDLE_MAX) {
             match command {
+                // Nobody waits for a reply that cannot be sent.
                 Command::Run { op, stmt, sets, reply } => {
                     let _ = reply.send(run(connection, op, stmt, &sets));
                 }
@@ -216,6 +152,7 @@ fn read_session(connection: &Connection, opening: Opening) {
             }
         }
     }
+    // A transaction that only read has nothing to lose.
     let _ = connection.execute_batch("COMMIT");
 }
 
@@ -279,7 +216,7 @@ impl ToSql for Value {
 }
 
 fn gone(op: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::Unavailable, op, "the store's thread has ended")
+    StoreError::new(StoreErrorKind::Unavailable, op, "its session has ended")
 }
 
 pub(crate) fn wrong(op: &'static str, error: &rusqlite::Error) -> StoreError {

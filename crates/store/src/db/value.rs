@@ -107,10 +107,7 @@ impl Columns {
         parse(&text).ok_or_else(|| self.wrong(&format!("`{text}` is unknown")))
     }
     /// A name of a closed set that may be null.
-    pub fn opt_named<T>(
-        &mut self,
-        parse: fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, StoreError> {
+    pub fn opt_named<T>(&mut self, parse: fn(&str) -> Option<T>) -> Result<Option<T>, StoreError> {
         match self.opt_text()? {
             None => Ok(None),
             Some(text) => {

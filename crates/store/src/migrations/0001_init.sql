@@ -109,9 +109,10 @@ CREATE TABLE run (
     reason         TEXT,
     UNIQUE (dag_id, run_id)
 );
-CREATE INDEX run_queued ON run (dag_id, run_after, run_pk) WHERE state = 'queued';
-CREATE INDEX run_active ON run (dag_id, logical_date) WHERE state = 'running';
-CREATE INDEX run_deadline ON run (deadline_at) WHERE state = 'running' AND deadline_at IS NOT NULL;
+-- With the state as a column they fit better than run_of_dag, which holds the whole history.
+CREATE INDEX run_queued ON run (state, dag_id, run_after, run_pk) WHERE state = 'queued';
+CREATE INDEX run_active ON run (state, dag_id, run_after) WHERE state = 'running';
+CREATE INDEX run_deadline ON run (state, deadline_at) WHERE state = 'running' AND deadline_at IS NOT NULL;
 CREATE INDEX run_of_dag ON run (dag_id, run_after, run_pk);
 CREATE INDEX run_by_date ON run (dag_id, logical_date) WHERE logical_date IS NOT NULL;
 

@@ -1,5 +1,7 @@
 //! Attempts: one row for every dispatch ever made.
 
+pub(super) mod statements;
+
 use crate::db::Columns;
 use crate::query::task_instance::TiKey;
 use crate::{Row, Stmt, StoreError, Tx, values};
@@ -322,11 +324,7 @@ pub struct StopRequest<'a> {
 }
 
 /// running -> stopping.
-pub async fn stop(
-    tx: &Tx,
-    tokens: &[Token],
-    request: &StopRequest<'_>,
-) -> Result<(), StoreError> {
+pub async fn stop(tx: &Tx, tokens: &[Token], request: &StopRequest<'_>) -> Result<(), StoreError> {
     let sets = tokens
         .iter()
         .map(|t| values![*t, request.reason.as_str(), request.by, tx.now(), request.mark])

@@ -175,8 +175,7 @@ pub async fn pause(
     is_paused: bool,
     by: Option<&str>,
 ) -> Result<(), StoreError> {
-    let values =
-        values![&dag.dag_id, is_paused, by, dag.next_slot_at, dag.slot_cursor, tx.now()];
+    let values = values![&dag.dag_id, is_paused, by, dag.next_slot_at, dag.slot_cursor, tx.now()];
     tx.execute(&DAG_PAUSE, values).await.map(drop)
 }
 
@@ -332,3 +331,21 @@ pub async fn import_errors(tx: &Tx, limit: u32) -> Result<Vec<ImportError>, Stor
         })
         .collect()
 }
+
+pub(super) const STATEMENTS: &[Stmt] = &[
+    DAG_GET,
+    DAG_LIST,
+    DAG_DUE,
+    DAG_NEXT_DUE,
+    DAG_ADVANCE,
+    DAG_UPSERT,
+    DAG_PAUSE,
+    DAG_DEACTIVATE,
+    DAG_FILES,
+    VERSION_LIST,
+    VERSION_INSERT,
+    VERSION_CONTENT,
+    IMPORT_ERROR_SET,
+    IMPORT_ERROR_CLEAR,
+    IMPORT_ERROR_LIST,
+];

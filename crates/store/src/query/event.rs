@@ -129,3 +129,5 @@ pub async fn page(
         })
         .collect()
 }
+
+pub(super) const STATEMENTS: &[Stmt] = &[EVENT_INSERT, EVENT_OF_RUN, EVENT_OF_ATTEMPT, EVENT_ALL];

@@ -1,6 +1,6 @@
 //! The installation's one row: its id, its epoch, and the counter of the fencing tokens.
 
-use crate::{Stmt, StoreError, Tx, values};
+use crate::{Stmt, StoreError, StoreErrorKind, Tx, values};
 use fencepost_core::id::{IdError, Token};
 
 /// The row.
@@ -35,10 +35,8 @@ pub async fn load(tx: &Tx) -> Result<Option<Installation>, StoreError> {
     Ok(Some(Installation { installation_id: c.text()?, epoch: c.number()?, counter: c.int()? }))
 }
 
-const EPOCH_RAISE: Stmt = Stmt::same(
-    "epoch_raise",
-    "UPDATE installation SET epoch = $1 WHERE one = 1 AND epoch < $1",
-);
+const EPOCH_RAISE: Stmt =
+    Stmt::same("epoch_raise", "UPDATE installation SET epoch = $1 WHERE one = 1 AND epoch < $1");
 
 /// Raises the epoch; it never falls.
 pub async fn raise_epoch(tx: &Tx, epoch: u32) -> Result<(), StoreError> {
@@ -54,10 +52,16 @@ const TOKENS_MINT: Stmt = Stmt::same(
 pub async fn mint(tx: &Tx, count: usize) -> Result<Vec<Token>, StoreError> {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let row = tx.query_opt(&TOKENS_MINT, values![count]).await?;
-    let Some(row) = row else { return Ok(Vec::new()) };
+    let Some(row) = row else {
+        let message = "it has no installation row: nothing was registered in it yet";
+        return Err(StoreError::new(StoreErrorKind::Corrupt, "mint", message));
+    };
     let mut c = row.columns("installation");
     let (epoch, last): (u32, i64) = (c.number()?, c.int()?);
     let token = |n: i64| Token::new(epoch, u64::try_from(n).unwrap_or(0));
     let minted: Result<Vec<Token>, IdError> = (last - count + 1..=last).map(token).collect();
     minted.map_err(|error| c.wrong(&error.to_string()))
 }
+
+pub(super) const STATEMENTS: &[Stmt] =
+    &[INSTALLATION_MAKE, INSTALLATION_LOAD, EPOCH_RAISE, TOKENS_MINT];

@@ -195,3 +195,6 @@ const JOB_PRUNE: Stmt = Stmt::same(
 pub async fn prune(tx: &Tx, ended_before: Timestamp) -> Result<u64, StoreError> {
     tx.execute(&JOB_PRUNE, values![ended_before]).await
 }
+
+pub(super) const STATEMENTS: &[Stmt] =
+    &[JOB_INSERT, JOB_GET, JOB_LIVE, JOB_PREDECESSORS, JOB_SUCCEED, JOB_STOP, JOB_RENEW, JOB_PRUNE];

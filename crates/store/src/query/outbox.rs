@@ -66,3 +66,6 @@ pub async fn next_due(tx: &Tx) -> Result<Option<Timestamp>, StoreError> {
     let Some(row) = tx.query_opt(&OUTBOX_NEXT, vec![]).await? else { return Ok(None) };
     row.columns("outbox").opt_time()
 }
+
+pub(super) const STATEMENTS: &[Stmt] =
+    &[OUTBOX_INSERT, OUTBOX_DUE, OUTBOX_DONE, OUTBOX_AGAIN, OUTBOX_NEXT];

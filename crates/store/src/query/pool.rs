@@ -147,3 +147,14 @@ pub async fn active(tx: &Tx) -> Result<Vec<Active>, StoreError> {
         })
         .collect()
 }
+
+pub(super) const STATEMENTS: &[Stmt] = &[
+    POOL_LIST,
+    POOL_SET,
+    POOL_MAKE,
+    POOL_SETTLED,
+    POOL_DELETE,
+    HOLD_INSERT,
+    HOLD_FREE,
+    HOLD_ACTIVE,
+];

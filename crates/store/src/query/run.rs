@@ -261,12 +261,7 @@ const RUN_STOP: Stmt = Stmt::same(
 );
 
 /// Writes that a running run is to be stopped; the first reason stays.
-pub async fn stop(
-    tx: &Tx,
-    run_pk: i64,
-    reason: StopReason,
-    by: &str,
-) -> Result<bool, StoreError> {
+pub async fn stop(tx: &Tx, run_pk: i64, reason: StopReason, by: &str) -> Result<bool, StoreError> {
     Ok(tx.execute(&RUN_STOP, values![run_pk, reason.as_str(), by]).await? == 1)
 }
 
@@ -328,11 +323,7 @@ const RUN_PREVIOUS: Stmt = Stmt::same(
 );
 
 /// The run before a logical date (`depends_on_past`).
-pub async fn previous(
-    tx: &Tx,
-    dag_id: &str,
-    before: Timestamp,
-) -> Result<Option<Run>, StoreError> {
+pub async fn previous(tx: &Tx, dag_id: &str, before: Timestamp) -> Result<Option<Run>, StoreError> {
     tx.query_opt(&RUN_PREVIOUS, values![dag_id, before]).await?.map(decode).transpose()
 }
 
@@ -370,8 +361,7 @@ pub async fn active(tx: &Tx, dag_id: &str, limit: u32) -> Result<Vec<Run>, Store
     decode_all(tx.query(&RUN_ACTIVE, values![dag_id, limit]).await?)
 }
 
-const RUN_PAUSE: Stmt =
-    Stmt::same("run_pause", "UPDATE run SET paused = $2 WHERE run_pk = $1");
+const RUN_PAUSE: Stmt = Stmt::same("run_pause", "UPDATE run SET paused = $2 WHERE run_pk = $1");
 const RUN_NOTE: Stmt = Stmt::same("run_note", "UPDATE run SET note = $2 WHERE run_pk = $1");
 
 /// Pauses or resumes a run.
@@ -404,3 +394,30 @@ pub async fn delete(tx: &Tx, run_pk: i64) -> Result<bool, StoreError> {
     }
     Ok(last == 1)
 }
+
+pub(super) const STATEMENTS: &[Stmt] = &[
+    RUN_INSERT,
+    RUN_GET,
+    RUN_BY_PK,
+    RUN_STARTABLE_DAGS,
+    RUN_QUEUED,
+    RUN_COUNT,
+    RUN_START,
+    RUN_COUNT_DOWN,
+    RUN_END,
+    RUN_STOP,
+    RUN_REOPEN,
+    RUN_SET_UNFINISHED,
+    RUN_OVERDUE,
+    RUN_NEXT_DEADLINE,
+    RUN_PREVIOUS,
+    RUN_LIST,
+    RUN_ACTIVE,
+    RUN_PAUSE,
+    RUN_NOTE,
+    RUN_DELETE[0],
+    RUN_DELETE[1],
+    RUN_DELETE[2],
+    RUN_DELETE[3],
+    RUN_DELETE[4],
+];

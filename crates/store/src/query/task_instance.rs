@@ -55,17 +55,84 @@ pub struct Ti {
 macro_rules! columns {
     ($t:literal) => {
         concat!(
-            $t, "run_pk, ", $t, "task_index, ", $t, "map_index, ", $t, "task_id, ", $t,
-            "dag_id, ", $t, "state, ", $t, "token, ", $t, "try_number, ", $t, "max_tries, ", $t,
-            "attempts, ", $t, "infra_losses, ", $t, "single_deaths, ", $t, "requeues, ", $t,
-            "clears, ", $t, "generation, ", $t, "pool, ", $t, "pool_slots, ", $t, "priority, ",
-            $t, "up_total, ", $t, "up_success, ", $t, "up_failed, ", $t, "up_skipped, ", $t,
-            "up_upstream_failed, ", $t, "up_removed, ", $t, "forward_due, ", $t, "recheck, ", $t,
-            "retry_at, ", $t, "next_why, ", $t, "prev_outcome, ", $t, "reason, ", $t,
-            "scheduled_at, ", $t, "queued_at, ", $t, "started_at, ", $t, "ended_at"
+            $t,
+            "run_pk, ",
+            $t,
+            "task_index, ",
+            $t,
+            "map_index, ",
+            $t,
+            "task_id, ",
+            $t,
+            "dag_id, ",
+            $t,
+            "state, ",
+            $t,
+            "token, ",
+            $t,
+            "try_number, ",
+            $t,
+            "max_tries, ",
+            $t,
+            "attempts, ",
+            $t,
+            "infra_losses, ",
+            $t,
+            "single_deaths, ",
+            $t,
+            "requeues, ",
+            $t,
+            "clears, ",
+            $t,
+            "generation, ",
+            $t,
+            "pool, ",
+            $t,
+            "pool_slots, ",
+            $t,
+            "priority, ",
+            $t,
+            "up_total, ",
+            $t,
+            "up_success, ",
+            $t,
+            "up_failed, ",
+            $t,
+            "up_skipped, ",
+            $t,
+            "up_upstream_failed, ",
+            $t,
+            "up_removed, ",
+            $t,
+            "forward_due, ",
+            $t,
+            "recheck, ",
+            $t,
+            "retry_at, ",
+            $t,
+            "next_why, ",
+            $t,
+            "prev_outcome, ",
+            $t,
+            "reason, ",
+            $t,
+            "scheduled_at, ",
+            $t,
+            "queued_at, ",
+            $t,
+            "started_at, ",
+            $t,
+            "ended_at"
         )
     };
 }
+
+// After the macro, which it uses.
+pub(super) mod forward;
+
+pub use forward::{
+    DueEnd, Moved, TaskMove, forward_due, forwarded, move_tasks, recheck, set_counts, set_recheck,
+};
 
 pub(crate) fn decode_columns(c: &mut Columns) -> Result<Ti, StoreError> {
     Ok(Ti {
@@ -213,158 +280,6 @@ pub async fn list(
     limit: u32,
 ) -> Result<Vec<Ti>, StoreError> {
     decode_all(tx.query(&TI_LIST, values![run_pk, after.0, after.1, limit]).await?)
-}
-
-/// An end that is not counted downstream yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DueEnd {
-    pub key: TiKey,
-    pub state: TiState,
-}
-
-const TI_FORWARD_DUE: Stmt = Stmt::same(
-    "ti_forward_due",
-    "SELECT run_pk, task_index, map_index, state FROM task_instance WHERE forward_due = 1
-     ORDER BY run_pk, task_index, map_index LIMIT $1",
-);
-
-/// Ends that are to be counted, by run.
-pub async fn forward_due(tx: &Tx, limit: u32) -> Result<Vec<DueEnd>, StoreError> {
-    let rows = tx.query(&TI_FORWARD_DUE, values![limit]).await?;
-    rows.into_iter()
-        .map(|row| {
-            let mut c = row.columns("task_instance");
-            let key =
-                TiKey { run_pk: c.int()?, task_index: c.number()?, map_index: c.number()? };
-            Ok(DueEnd { key, state: c.named(TiState::parse)? })
-        })
-        .collect()
-}
-
-const TI_FORWARDED: Stmt = Stmt::same(
-    "ti_forwarded",
-    "UPDATE task_instance SET forward_due = 0
-     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND forward_due = 1",
-);
-
-/// Marks ends as counted.
-pub async fn forwarded(tx: &Tx, ends: &[DueEnd]) -> Result<(), StoreError> {
-    let sets = ends
-        .iter()
-        .map(|e| values![e.key.run_pk, e.key.task_index, e.key.map_index])
-        .collect();
-    tx.execute_many(&TI_FORWARDED, sets).await.map(drop)
-}
-
-const TI_SET_COUNTS: Stmt = Stmt::same(
-    "ti_set_counts",
-    "UPDATE task_instance SET up_success = $4, up_failed = $5, up_skipped = $6,
-        up_upstream_failed = $7, up_removed = $8
-     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3",
-);
-
-/// Sets the counts of heads.
-pub async fn set_counts(tx: &Tx, counts: &[(TiKey, UpstreamCounts)]) -> Result<(), StoreError> {
-    let sets = counts
-        .iter()
-        .map(|(k, c)| {
-            values![
-                k.run_pk,
-                k.task_index,
-                k.map_index,
-                c.success,
-                c.failed,
-                c.skipped,
-                c.upstream_failed,
-                c.removed
-            ]
-        })
-        .collect();
-    tx.execute_many(&TI_SET_COUNTS, sets).await.map(drop)
-}
-
-/// All instances of a task that have not moved yet, and where they go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskMove {
-    pub run_pk: i64,
-    pub task_index: u32,
-    pub to: TiState,
-    pub reason: String,
-}
-
-const TI_MOVE: Stmt = Stmt::same(
-    "ti_move",
-    "UPDATE task_instance SET state = $3, reason = $4, forward_due = $5, recheck = 0,
-        scheduled_at = $6, ended_at = $7
-     WHERE run_pk = $1 AND task_index = $2 AND state = 'none'
-     RETURNING run_pk, task_index, map_index, task_id, dag_id",
-);
-
-/// An instance that was moved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
-    pub key: TiKey,
-    pub task_id: String,
-    pub dag_id: String,
-}
-
-/// Moves instances out of `none`.
-pub async fn move_tasks(tx: &Tx, moves: &[TaskMove]) -> Result<Vec<Moved>, StoreError> {
-    let sets = moves
-        .iter()
-        .map(|m| {
-            let finished = m.to.is_finished();
-            let now = tx.now();
-            values![
-                m.run_pk,
-                m.task_index,
-                m.to.as_str(),
-                &m.reason,
-                finished,
-                (!finished).then_some(now),
-                finished.then_some(now)
-            ]
-        })
-        .collect();
-    let rows = tx.query_many(&TI_MOVE, sets).await?;
-    rows.into_iter()
-        .map(|row| {
-            let mut c = row.columns("task_instance");
-            let key =
-                TiKey { run_pk: c.int()?, task_index: c.number()?, map_index: c.number()? };
-            Ok(Moved { key, task_id: c.text()?, dag_id: c.text()? })
-        })
-        .collect()
-}
-
-const TI_RECHECK: Stmt = Stmt::same(
-    "ti_recheck",
-    concat!(
-        "SELECT ",
-        columns!(""),
-        " FROM task_instance WHERE recheck > 0 AND recheck <= $1
-          ORDER BY recheck, run_pk, task_index LIMIT $2"
-    ),
-);
-
-/// Heads that are to be decided again; up to 2: also those that wait for the previous run.
-pub async fn recheck(tx: &Tx, up_to: u32, limit: u32) -> Result<Vec<Ti>, StoreError> {
-    decode_all(tx.query(&TI_RECHECK, values![up_to, limit]).await?)
-}
-
-const TI_SET_RECHECK: Stmt = Stmt::same(
-    "ti_set_recheck",
-    "UPDATE task_instance SET recheck = $4
-     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3",
-);
-
-/// Sets the recheck marks of heads.
-pub async fn set_recheck(tx: &Tx, marks: &[(TiKey, u32)]) -> Result<(), StoreError> {
-    let sets = marks
-        .iter()
-        .map(|(k, mark)| values![k.run_pk, k.task_index, k.map_index, *mark])
-        .collect();
-    tx.execute_many(&TI_SET_RECHECK, sets).await.map(drop)
 }
 
 const TI_RETRY_DUE: Stmt = Stmt::same(
@@ -552,3 +467,19 @@ pub async fn states(tx: &Tx, run_pk: i64) -> Result<Vec<StateCount>, StoreError>
         })
         .collect()
 }
+
+pub(super) const STATEMENTS: &[Stmt] = &[
+    TI_INSERT,
+    TI_GET,
+    TI_HEAD,
+    TI_OF_TASK,
+    TI_LIST,
+    TI_RETRY_DUE,
+    TI_NEXT_RETRY,
+    TI_NEXT_PAIR,
+    TI_CANDIDATES,
+    TI_CHANGE,
+    TI_CANCEL_EVENTS,
+    TI_CANCEL,
+    TI_STATES,
+];

@@ -66,3 +66,5 @@ pub async fn of_tasks(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Xcom>, 
         })
         .collect()
 }
+
+pub(super) const STATEMENTS: &[Stmt] = &[XCOM_CLEAR, XCOM_INSERT, XCOM_OF_TASK];

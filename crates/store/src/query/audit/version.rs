@@ -82,9 +82,12 @@ mod tests {
 
     #[test]
     fn what_is_no_stored_form_gives_no_tasks() {
-        for stored in [json!(null), json!({"tasks": []}), json!({"tasks": {"a": {}}}),
-            json!({"default_args": {"infra_retries": 1}, "tasks": {"a": {"depends_on": ["b"]}}})]
-        {
+        for stored in [
+            json!(null),
+            json!({"tasks": []}),
+            json!({"tasks": {"a": {}}}),
+            json!({"default_args": {"infra_retries": 1}, "tasks": {"a": {"depends_on": ["b"]}}}),
+        ] {
             assert_eq!(of_stored(&stored), None, "{stored}");
         }
     }
