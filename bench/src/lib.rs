@@ -92,12 +92,8 @@ impl Rig {
         let fileloc = format!("{dag_id}.yaml");
         let parsed = parse(yaml.as_bytes(), &fileloc);
         let dag = parsed.dag.ok_or_else(|| anyhow::anyhow!("{:?}", parsed.diagnostics))?;
-        let read = ReadDag {
-            content_hash: content_hash(&dag),
-            ir: ir(&dag),
-            source: yaml.into(),
-            dag,
-        };
+        let read =
+            ReadDag { content_hash: content_hash(&dag), ir: ir(&dag), source: yaml.into(), dag };
         let present = BTreeSet::from([fileloc.clone()]);
         dag_files::load(&self.cx, &[DagFile { fileloc, content: Ok(read) }], &present).await?;
         Ok(())
@@ -105,7 +101,8 @@ impl Rig {
 
     /// Triggers a run.
     pub async fn trigger(&self, dag_id: &str) -> anyhow::Result<()> {
-        let request = TriggerRequest { dag_id: dag_id.into(), by: "bench".into(), ..Default::default() };
+        let request =
+            TriggerRequest { dag_id: dag_id.into(), by: "bench".into(), ..Default::default() };
         trigger::trigger(&self.cx, request).await?;
         Ok(())
     }
@@ -172,7 +169,8 @@ fn ended(token: Token) -> EndReport {
 
 /// A DAG of a root, `width` tasks below it, and a join of them all.
 pub fn fan(width: usize) -> String {
-    let mut yaml = String::from("max_active_tasks: 100000\ntasks:\n  root: {command: [\"true\"]}\n");
+    let mut yaml =
+        String::from("max_active_tasks: 100000\ntasks:\n  root: {command: [\"true\"]}\n");
     for n in 0..width {
         yaml.push_str(&format!("  t{n:05}: {{command: [\"true\"], depends_on: [root]}}\n"));
     }

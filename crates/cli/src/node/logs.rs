@@ -15,12 +15,8 @@ impl LogSource for HomeLogs {
             Some(text) => Some(text.parse().map_err(|_| format!("`{text}` is no place in a log"))?),
             None => None,
         };
-        let query = LogQuery {
-            after,
-            tail: query.tail,
-            stream: None,
-            max_bytes: Some(query.max_bytes),
-        };
+        let query =
+            LogQuery { after, tail: query.tail, stream: None, max_bytes: Some(query.max_bytes) };
         let page = read(&log_dir(&self.0, token), &query).map_err(|error| error.to_string())?;
         Ok(LogPage {
             frames: page.frames.into_iter().map(frame).collect(),

@@ -12,5 +12,6 @@ mod offline;
 mod process;
 mod sample;
 mod server;
+mod standalone;
 mod tables;
 mod waiting;

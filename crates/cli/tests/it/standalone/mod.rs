@@ -1,0 +1,11 @@
+//! The standalone as people run it: real processes, real signals, a real SQLite file.
+
+mod bad_start;
+mod containment;
+#[cfg(feature = "crash-points")]
+mod crash_points;
+mod full_disk;
+mod kill9;
+mod local_run;
+mod restart;
+mod world;
