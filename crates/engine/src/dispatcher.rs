@@ -1,6 +1,7 @@
 //! The dispatcher's pass: scheduled instances get an attempt, a token and their holds, in one
 //! transaction, as far as the limits allow.
 
+use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::log;
 use crate::{Cx, Pass, Report};
@@ -13,10 +14,10 @@ use fencepost_store::query::attempt::{self, NewAttempt};
 use fencepost_store::query::dag::{self, DagRow};
 use fencepost_store::query::event;
 use fencepost_store::query::installation;
-use fencepost_store::query::pool::{self, Hold};
+use fencepost_store::query::pool::{self, Active, Hold};
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, Ti, TiChange};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 
 /// Candidates read at a time from one DAG and pool.
@@ -70,14 +71,12 @@ async fn dispatch(cx: &Cx, report: &mut Report) -> Result<usize, EngineError> {
 
 /// The instances that get an attempt now, the highest priorities first.
 async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, EngineError> {
-    let mut room = room(tx).await?;
+    let mut desk = Desk { cx, tx, room: room(tx).await?, active: pool::active(tx).await?, report };
     let mut streams: Vec<Stream> = Vec::new();
     let mut pair = (String::new(), String::new());
     while let Some(next) = task_instance::next_pair(tx, &pair).await? {
         pair = next;
-        if let Some(stream) = Stream::open(cx, tx, &pair, &mut room, report).await? {
-            streams.push(stream);
-        }
+        streams.extend(desk.open(&pair).await?);
     }
     let mut chosen: Vec<Ti> = Vec::new();
     while chosen.len() < BATCH {
@@ -86,8 +85,8 @@ async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, Engine
             break;
         };
         let Some(stream) = streams.get_mut(best) else { break };
-        let Some(ti) = stream.take(tx).await? else { continue };
-        match admit(&mut room, &candidate(&ti)) {
+        let Some(ti) = desk.take(stream).await? else { continue };
+        match admit(&mut desk.room, &candidate(&ti)) {
             Ok(()) => chosen.push(ti),
             // The rest of this DAG and pool lacks the same room.
             Err(Blocked::DagLimit | Blocked::PoolTooSmall) => stream.close(),
@@ -101,65 +100,99 @@ async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, Engine
 
 /// The candidates of one DAG and pool, read page by page.
 struct Stream {
-    pair: (String, String),
-    page: std::collections::VecDeque<Ti>,
+    dag: DagRow,
+    pool: String,
+    page: VecDeque<Ti>,
     read: u32,
     more: bool,
 }
 
 impl Stream {
-    /// Opens a stream, and enters the limits of its DAG into the room; `None` if nothing of it can
-    /// run.
-    async fn open(
-        cx: &Cx,
-        tx: &Tx,
-        pair: &(String, String),
-        room: &mut Room,
-        report: &mut Report,
-    ) -> Result<Option<Self>, EngineError> {
-        if room.pools.get(&pair.1).is_none_or(|free| *free < 1) {
-            return Ok(None);
-        }
-        let Some(row) = dag::get(tx, &pair.0).await? else { return Ok(None) };
-        if row.is_paused {
-            return Ok(None);
-        }
-        let mut stream =
-            Self { pair: pair.clone(), page: std::collections::VecDeque::new(), read: 0, more: true };
-        stream.fill(tx).await?;
-        if let Err(trouble) = limits(cx, tx, &row, &stream, room).await {
-            match trouble {
-                EngineError::BadVersion { why, .. } => report.troubles.push(why),
-                other => return Err(other),
-            }
-            return Ok(None);
-        }
-        Ok(Some(stream))
-    }
-
     fn head(&self) -> Option<&Ti> {
         self.page.front()
-    }
-
-    async fn take(&mut self, tx: &Tx) -> Result<Option<Ti>, EngineError> {
-        let taken = self.page.pop_front();
-        if self.page.is_empty() && self.more {
-            self.fill(tx).await?;
-        }
-        Ok(taken)
-    }
-
-    async fn fill(&mut self, tx: &Tx) -> Result<(), EngineError> {
-        let found = task_instance::candidates(tx, &self.pair, PAGE, self.read).await?;
-        self.more = found.len() == PAGE as usize;
-        self.read += PAGE;
-        self.page.extend(found);
-        Ok(())
     }
 
     fn close(&mut self) {
         self.page.clear();
         self.more = false;
+    }
+}
+
+/// What a choice is made from.
+struct Desk<'a> {
+    cx: &'a Cx,
+    tx: &'a Tx,
+    room: Room,
+    /// What is active before this choice.
+    active: Vec<Active>,
+    report: &'a mut Report,
+}
+
+impl Desk<'_> {
+    /// Opens a stream; `None` if nothing of it can run.
+    async fn open(&mut self, pair: &(String, String)) -> Result<Option<Stream>, EngineError> {
+        let (dag_id, pool) = pair;
+        if self.room.pools.get(pool).is_none_or(|free| *free < 1) {
+            return Ok(None);
+        }
+        let Some(dag) = dag::get(self.tx, dag_id).await? else { return Ok(None) };
+        if dag.is_paused {
+            return Ok(None);
+        }
+        let held: i64 =
+            self.active.iter().filter(|a| a.dag_id == *dag_id).map(|a| a.count).sum();
+        self.room.dags.entry(dag_id.clone()).or_insert(dag.max_active_tasks - held);
+        let (pool, page) = (pool.clone(), VecDeque::new());
+        let mut stream = Stream { dag, pool, page, read: 0, more: true };
+        self.fill(&mut stream).await?;
+        Ok(Some(stream))
+    }
+
+    async fn take(&mut self, stream: &mut Stream) -> Result<Option<Ti>, EngineError> {
+        let taken = stream.page.pop_front();
+        self.fill(stream).await?;
+        Ok(taken)
+    }
+
+    /// Reads on if nothing is left to look at. Instances whose version cannot be read stay where
+    /// they are, and hide nobody.
+    async fn fill(&mut self, stream: &mut Stream) -> Result<(), EngineError> {
+        while stream.page.is_empty() && stream.more {
+            let pair = (stream.dag.dag_id.clone(), stream.pool.clone());
+            let found = task_instance::candidates(self.tx, &pair, PAGE, stream.read).await?;
+            stream.more = found.len() == PAGE as usize;
+            stream.read += PAGE;
+            let runs = unique(found.iter().map(|ti| ti.key.run_pk).collect());
+            let mut versions = BTreeMap::new();
+            for run in run::by_pks(self.tx, &runs).await? {
+                match self.cx.catalog.version(self.tx, run.version_pk).await {
+                    Ok(version) => drop(versions.insert(run.run_pk, version)),
+                    Err(trouble) => self.report.troubles.push(trouble.of_one_version()?),
+                }
+            }
+            for ti in found {
+                let Some(version) = versions.get(&ti.key.run_pk) else { continue };
+                self.limit(version, &ti);
+                stream.page.push_back(ti);
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters the limits of an instance's task into the room, less what is active.
+    fn limit(&mut self, version: &Version, ti: &Ti) {
+        let (dag_id, run, index) = (&ti.dag_id, ti.key.run_pk, ti.key.task_index);
+        let Some(task) = version.dag.tasks.get(index as usize) else { return };
+        let own = self.active.iter().filter(|a| a.dag_id == *dag_id && a.task_index == index);
+        if let Some(most) = task.limits.max_active_tis_per_dag {
+            let held: i64 = own.clone().map(|a| a.count).sum();
+            let key = (dag_id.clone(), index);
+            self.room.tasks.entry(key).or_insert(i64::from(most) - held);
+        }
+        if let Some(most) = task.limits.max_active_tis_per_dagrun {
+            let held: i64 = own.filter(|a| a.run_pk == run).map(|a| a.count).sum();
+            self.room.run_tasks.entry((run, index)).or_insert(i64::from(most) - held);
+        }
     }
 }
 
@@ -169,40 +202,6 @@ async fn room(tx: &Tx) -> Result<Room, EngineError> {
         room.pools.insert(pool.name, pool.slots - pool.held);
     }
     Ok(room)
-}
-
-/// Enters the limits of a DAG and of the tasks of a stream, less what is active.
-async fn limits(
-    cx: &Cx,
-    tx: &Tx,
-    row: &DagRow,
-    stream: &Stream,
-    room: &mut Room,
-) -> Result<(), EngineError> {
-    let active = pool::active(tx).await?;
-    let own = || active.iter().filter(|a| a.dag_id == row.dag_id);
-    let held: i64 = own().map(|a| a.count).sum();
-    room.dags.entry(row.dag_id.clone()).or_insert(row.max_active_tasks - held);
-    let mut runs: Vec<i64> = stream.page.iter().map(|ti| ti.key.run_pk).collect();
-    runs.sort_unstable();
-    runs.dedup();
-    for run in run::by_pks(tx, &runs).await? {
-        let version = cx.catalog.version(tx, run.version_pk).await?;
-        for ti in stream.page.iter().filter(|ti| ti.key.run_pk == run.run_pk) {
-            let index = ti.key.task_index;
-            let Some(task) = version.dag.tasks.get(index as usize) else { continue };
-            if let Some(most) = task.limits.max_active_tis_per_dag {
-                let held: i64 = own().filter(|a| a.task_index == index).map(|a| a.count).sum();
-                room.tasks.entry((row.dag_id.clone(), index)).or_insert(i64::from(most) - held);
-            }
-            if let Some(most) = task.limits.max_active_tis_per_dagrun {
-                let in_run = own().filter(|a| a.task_index == index && a.run_pk == run.run_pk);
-                let held: i64 = in_run.map(|a| a.count).sum();
-                room.run_tasks.entry((run.run_pk, index)).or_insert(i64::from(most) - held);
-            }
-        }
-    }
-    Ok(())
 }
 
 fn candidate(ti: &Ti) -> Candidate {

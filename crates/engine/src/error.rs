@@ -16,6 +16,16 @@ pub enum EngineError {
     Refused(Refusal),
 }
 
+impl EngineError {
+    /// What is wrong with one DAG version: it stops only itself (I22). Any other error is handed on.
+    pub fn of_one_version(self) -> Result<String, Self> {
+        match self {
+            Self::BadVersion { .. } | Self::NoVersion(_) => Ok(self.to_string()),
+            Self::Store(_) | Self::Refused(_) => Err(self),
+        }
+    }
+}
+
 /// Why a person's request is refused. Each maps to one problem code of the API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {

@@ -36,11 +36,14 @@ const OPEN: u32 = 1_000;
 pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, EngineError> {
     // Reading first costs no sync of the disk when there is nothing.
     let look = cx.store.read("look_for_work").await?;
-    let waiting = waiting(&look, wants.queues, wants.free_slots).await?;
     let open = attempt::open_of(&look, job_id, 0, OPEN).await?;
-    drop(look);
     let lost = |a: &&Attempt| a.state == AttemptState::Claimed && !wants.held.contains(&a.token);
     let mut tokens: Vec<Token> = open.iter().filter(lost).map(|a| a.token).collect();
+    // What is delivered again fills slots too.
+    let again = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+    let wants = &Wants { free_slots: wants.free_slots.saturating_sub(again), ..*wants };
+    let waiting = waiting(&look, wants.queues, wants.free_slots).await?;
+    drop(look);
     let stopping = open.into_iter().filter(|a| a.state == AttemptState::Stopping).collect();
     if waiting {
         tokens.extend(take(cx, job_id, wants).await?);
@@ -119,8 +122,7 @@ pub async fn load(
                 let (run, ti) = (run.clone(), ti.clone());
                 Ok(Facts { version, run, ti, outputs, attempt: Some(own) })
             }
-            Err(EngineError::BadVersion { why, .. }) => Err(why),
-            Err(other) => return Err(other),
+            Err(error) => Err(error.of_one_version()?),
         };
         out.push((attempt, facts));
     }

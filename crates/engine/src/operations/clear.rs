@@ -72,7 +72,7 @@ pub async fn clear(cx: &Cx, request: &ClearRequest) -> Result<Vec<Cleared>, Engi
         new_key: request.new_keys || ti.state == TiState::Success,
     });
     let preview: Vec<Cleared> = preview.collect();
-    if request.dry_run {
+    if request.dry_run || tis.is_empty() {
         return Ok(preview);
     }
     apply(&tx, &tis, request).await?;
@@ -156,10 +156,12 @@ fn renew(to: &mut Ti, from: &Ti, request: &ClearRequest) {
     to.forward_due = false;
     to.retry_at = None;
     to.clears += 1;
+    to.requeues = 0;
     to.next_why = "cleared".into();
     if from.attempts > 0 {
-        to.try_number += 1;
         to.max_tries += 1;
+        // A try that waits for its turn is still to come.
+        to.try_number += u32::from(from.state == TiState::Running || from.state.is_finished());
     }
     if request.new_keys || from.state == TiState::Success {
         to.generation += 1;

@@ -95,7 +95,7 @@ async fn take(
         return Ok(());
     }
     dag::set_import_error(tx, &file.fileloc, None).await?;
-    dag::deactivate(tx, &file.fileloc, dag_id).await?;
+    loaded.deactivated.extend(dag::deactivate(tx, &file.fileloc, dag_id).await?);
     let newest = dag::versions(tx, dag_id, 1).await?.into_iter().next();
     let same = newest.as_ref().is_some_and(|v| v.content_hash == read.content_hash);
     let unchanged = existing.as_ref().is_some_and(|row| row.is_active);

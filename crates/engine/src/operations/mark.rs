@@ -9,7 +9,7 @@ use fencepost_core::state::{AttemptState, StopReason, TiState};
 use fencepost_store::query::attempt::{self, StopRequest};
 use fencepost_store::query::event;
 use fencepost_store::query::run;
-use fencepost_store::query::task_instance::{self, Ti, TiChange};
+use fencepost_store::query::task_instance::{self, Ti, TiChange, TiKey};
 
 /// What to mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub async fn mark(cx: &Cx, request: &MarkRequest) -> Result<Vec<Ti>, EngineError
         .filter(|ti| request.map_index.is_none_or(|index| index == ti.key.map_index))
         .filter(|ti| ti.state != request.state)
         .collect();
-    if request.dry_run {
+    if request.dry_run || tis.is_empty() {
         return Ok(tis);
     }
     let mut changes = Vec::new();
@@ -71,6 +71,10 @@ pub async fn mark(cx: &Cx, request: &MarkRequest) -> Result<Vec<Ti>, EngineError
     task_instance::change(&tx, &changes).await?;
     let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, &request.by)).collect();
     event::append(&tx, lines).await?;
+    // A head that ends before its turn leaves the other instances of its task behind it.
+    let early = changes.iter().filter(|c| c.from == TiState::None && c.to.key.map_index >= 0);
+    let early: Vec<TiKey> = early.map(|c| c.to.key).collect();
+    super::report::mark_heads(&tx, &early).await?;
     super::clear::recount(&tx, &version, &run, &tis).await?;
     if run::reopen(&tx, run.run_pk).await? {
         let line = log::run(&run, "run_state", "queued", &request.by, "mark");

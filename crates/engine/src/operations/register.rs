@@ -1,6 +1,6 @@
 //! A process introduces itself; its predecessors in the same home end in its favour.
 
-use crate::error::EngineError;
+use crate::error::{EngineError, Refusal};
 use crate::facts::Facts;
 use crate::log;
 use crate::Cx;
@@ -44,8 +44,12 @@ const PAGE: u32 = 500;
 pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, EngineError> {
     let tx = cx.store.begin("register").await?;
     job::insert(&tx, &row(who, &tx)).await?;
+    // Asked for again after a lost answer, perhaps much later.
+    if let Some(known) = job::get(&tx, who.job_id).await?.filter(|job| is_over(job.state)) {
+        let what = format!("job {}", who.job_id);
+        return Err(Refusal::AlreadyTerminal { what, state: known.state.to_string() }.into());
+    }
     let predecessors = job::predecessors(&tx, who.kind, &who.home_id, who.job_id).await?;
-    let mut tokens: Vec<Token> = Vec::new();
     let by = Claimer { job_id: who.job_id, worker: &who.name, host: &who.host };
     for predecessor in &predecessors {
         let mut after = 0;
@@ -54,7 +58,6 @@ pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, Engine
             for open in &page {
                 attempt::hand_over(&tx, open.token, by).await?;
                 after = open.token.as_i64();
-                tokens.push(open.token);
             }
             if page.len() < PAGE as usize {
                 break;
@@ -62,10 +65,29 @@ pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, Engine
         }
     }
     job::succeed(&tx, &predecessors, who.job_id).await?;
+    let tokens = open_tokens(&tx, who.job_id).await?;
     event::append(&tx, vec![line(who, &predecessors, tokens.len())]).await?;
     tx.commit().await?;
     let loaded = super::claim::load(cx, &tokens).await?;
     Ok(loaded.into_iter().map(|(attempt, facts)| HandedOver { attempt, facts }).collect())
+}
+
+const fn is_over(state: JobState) -> bool {
+    matches!(state, JobState::Stopped | JobState::Lost)
+}
+
+/// Everything in a job's hands: also what an earlier request of its own was handed, whose answer
+/// was lost.
+async fn open_tokens(tx: &Tx, job_id: JobId) -> Result<Vec<Token>, EngineError> {
+    let mut tokens: Vec<Token> = Vec::new();
+    loop {
+        let after = tokens.last().map_or(0, |token| token.as_i64());
+        let page = attempt::open_of(tx, job_id, after, PAGE).await?;
+        tokens.extend(page.iter().map(|open| open.token));
+        if page.len() < PAGE as usize {
+            return Ok(tokens);
+        }
+    }
 }
 
 fn row(who: &Identity, tx: &Tx) -> Job {

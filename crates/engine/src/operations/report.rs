@@ -10,7 +10,8 @@ use crate::error::EngineError;
 use crate::log;
 use crate::scheduler::MARK_NOW;
 use crate::Cx;
-use fencepost_core::id::{JobId, Token};
+use fencepost_core::dag::{Action, Task};
+use fencepost_core::id::{JobId, TaskId, Token};
 use fencepost_core::lifecycle::{AttemptEvent, Rejected, TiEvent, TiRecord, attempt_next, step};
 use fencepost_core::state::{AttemptState, CountedAs, Outcome, StopReason, TiState};
 use fencepost_core::time::Timestamp;
@@ -86,8 +87,11 @@ impl Batch {
         let mut runs: Vec<i64> = keys.iter().map(|key| key.run_pk).collect();
         runs.dedup();
         for run in run::by_pks(tx, &runs).await? {
-            let version = cx.catalog.version(tx, run.version_pk).await?;
-            batch.versions.insert(run.run_pk, version);
+            match cx.catalog.version(tx, run.version_pk).await {
+                Ok(version) => drop(batch.versions.insert(run.run_pk, version)),
+                // Its end is taken all the same: no input blocks the books (I22).
+                Err(error) => drop(error.of_one_version()?),
+            }
         }
         Ok(batch)
     }
@@ -136,10 +140,12 @@ impl Batch {
             .and_then(|version| version.dag.tasks.get(ti.key.task_index as usize));
         let stop = attempt.stop_reason.map(|reason| Stop { reason, mark: mark_event(attempt) });
         let random = (cx.env.random)();
-        task.map_or_else(
-            || unstarted(ti, 0),
-            |task| judge(&report.ending, report.asked.as_ref(), task, &budgets, stop, random),
-        )
+        let asked = report.asked.as_ref();
+        match (task, task_of_unknown_version()) {
+            (Some(task), _) => judge(&report.ending, asked, task, &budgets, stop, random),
+            (None, Some(task)) => judge(&report.ending, asked, &task, &budgets, stop, random),
+            (None, None) => unstarted(ti, 0),
+        }
     }
 
     /// Writes down what a verdict changes, if the tables allow it.
@@ -281,6 +287,12 @@ pub(crate) fn unstarted(ti: &Ti, requeue_limit: u32) -> Verdict {
         counted_as: CountedAs::None,
         delay: None,
     }
+}
+
+/// What is assumed of a task whose version cannot be read: the defaults; its tries are in its row.
+fn task_of_unknown_version() -> Option<Task> {
+    let task_id = TaskId::new("unknown").ok()?;
+    Task::with_defaults(task_id, Action::Noop).ok()
 }
 
 fn mark_event(attempt: &Attempt) -> Option<TiEvent> {

@@ -33,7 +33,7 @@ pub async fn start(
         return Ok(vec![fenced; requests.len()]);
     }
     let tokens: Vec<Token> = requests.iter().map(|request| request.token).collect();
-    let attempts: BTreeMap<Token, Attempt> =
+    let mut attempts: BTreeMap<Token, Attempt> =
         attempt::get(&tx, &tokens).await?.into_iter().map(|a| (a.token, a)).collect();
     let keys: Vec<TiKey> = attempts.values().map(|attempt| attempt.ti).collect();
     let tis: BTreeMap<TiKey, Ti> =
@@ -42,8 +42,8 @@ pub async fn start(
     let mut changes = Vec::new();
     let mut answers = Vec::new();
     for request in requests {
-        let attempt = attempts.get(&request.token);
-        let ti = attempt.and_then(|attempt| tis.get(&attempt.ti));
+        let attempt = attempts.get_mut(&request.token);
+        let ti = attempt.as_ref().and_then(|attempt| tis.get(&attempt.ti));
         let (Some(attempt), Some(ti)) = (attempt, ti) else {
             answers.push(Answer::Refused(Refused::NotRunning, "no such attempt".into()));
             continue;
@@ -53,6 +53,9 @@ pub async fn start(
             let (start_id, boot_id) = (request.start_id.clone(), request.boot_id.clone());
             starts.push(Started { token: attempt.token, job_id, start_id, boot_id });
             changes.extend(running(ti, attempt, tx.now()));
+            // A second request of the batch for the same attempt sees the first one's effect.
+            attempt.state = AttemptState::Running;
+            attempt.start_id = Some(request.start_id.clone());
         }
         answers.push(answer);
     }

@@ -156,5 +156,8 @@ pub(crate) fn finish(ti: &mut Ti, reason: &str, now: fencepost_core::time::Times
     ti.retry_at = None;
     ti.ended_at = Some(now);
     ti.forward_due = true;
-    ti.recheck = 0;
+    // The mark of a mapped task's head is also for the instances behind it.
+    if ti.key.map_index < 0 {
+        ti.recheck = 0;
+    }
 }

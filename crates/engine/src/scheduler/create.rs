@@ -33,13 +33,13 @@ pub(super) async fn create_runs(cx: &Cx) -> Result<Report, EngineError> {
             match create_for(cx, &tx, row).await {
                 Ok(count) => moved += count,
                 // A DAG that cannot be read stops only itself: its slot is put off.
-                Err(EngineError::BadVersion { why, .. }) => {
+                Err(error) => {
+                    let why = error.of_one_version()?;
                     report.troubles.push(format!("{}: {why}", row.dag_id));
                     let later = tx.now().plus(Span::from_secs(60));
                     dag::advance(&tx, &row.dag_id, row.slot_cursor, row.slot_cursor, Some(later))
                         .await?;
                 }
-                Err(other) => return Err(other),
             }
         }
         report.next_due = dag::next_due(&tx).await?.filter(|at| *at > tx.now());
@@ -126,7 +126,11 @@ pub(crate) fn first_look(
             let due = calendar.newest_due(now).filter(|s| cursor.is_none_or(|c| s.due_at > c));
             (cursor, due.map(|_| now).or_else(|| next_slot(calendar, Some(now), now)))
         }
-        Catchup::Next => (Some(now), next_slot(calendar, Some(now), now)),
+        Catchup::Next => {
+            // Never back: slots before the place were handled, whatever the clock says.
+            let place = cursor.map_or(now, |cursor| cursor.max(now));
+            (Some(place), next_slot(calendar, Some(place), now))
+        }
     }
 }
 

@@ -27,6 +27,9 @@ use std::collections::BTreeMap;
 pub const MARK_NOW: u32 = 1;
 /// Mark of a head that waits for the previous run's instance.
 const MARK_PAST: u32 = 2;
+/// Mark of a head that has ended while instances of its task wait behind it: they are decided when
+/// an upstream ends.
+const MARK_BEHIND: u32 = 3;
 /// Ends counted in one transaction.
 const ENDS: u32 = 2_000;
 /// Marked heads decided in one transaction.
@@ -34,33 +37,58 @@ const MARKED: u32 = 1_000;
 /// How often heads that wait for the past are looked at even if nothing ended.
 const PAST_SCAN: Span = Span::from_secs(30);
 
+/// A walk over what is due, page by page: what cannot be handled hides nothing behind it.
+struct Sweep {
+    /// After which end to go on; `None`: through.
+    ends: Option<TiKey>,
+    /// After which marked head: (mark, run, task).
+    marks: Option<(u32, i64, i64)>,
+}
+
+impl Sweep {
+    const START: Self = Self {
+        ends: Some(TiKey { run_pk: 0, task_index: 0, map_index: i32::MIN }),
+        marks: Some((0, 0, 0)),
+    };
+}
+
 pub(super) async fn forward(cx: &Cx) -> Result<Report, EngineError> {
     let mut report = Report::default();
     loop {
-        let tx = cx.store.begin("forward").await?;
-        let ends = task_instance::forward_due(&tx, ENDS).await?;
-        let mut moved = ends.len();
-        for (run_pk, ends) in by_run(&ends) {
-            if let Err(trouble) = count_run(cx, &tx, run_pk, &ends).await {
-                report.troubles.push(tolerate(trouble)?);
-                moved -= ends.len();
-            }
+        let mut sweep = Sweep::START;
+        let mut moved = 0;
+        while sweep.ends.is_some() || sweep.marks.is_some() {
+            let tx = cx.store.begin("forward").await?;
+            moved += count_ends(cx, &tx, &mut sweep, &mut report).await?;
+            moved += recheck(cx, &tx, &mut sweep, &mut report).await?;
+            tx.commit().await?;
         }
-        moved += recheck(cx, &tx, &mut report).await?;
-        tx.commit().await?;
         report.moved += moved;
         if moved == 0 {
+            report.troubles.dedup();
             return Ok(report);
         }
     }
 }
 
-/// Errors of one run or DAG do not stop the others; those of the store stop the pass.
-fn tolerate(error: EngineError) -> Result<String, EngineError> {
-    match error {
-        EngineError::BadVersion { .. } | EngineError::NoVersion(_) => Ok(error.to_string()),
-        EngineError::Store(_) | EngineError::Refused(_) => Err(error),
+/// Counts a page of ends; how many.
+async fn count_ends(
+    cx: &Cx,
+    tx: &Tx,
+    sweep: &mut Sweep,
+    report: &mut Report,
+) -> Result<usize, EngineError> {
+    let Some(after) = sweep.ends else { return Ok(0) };
+    let ends = task_instance::forward_due(tx, after, ENDS).await?;
+    sweep.ends = ends.last().filter(|_| ends.len() == ENDS as usize).map(|end| end.key);
+    let mut counted = 0;
+    for (run_pk, ends) in by_run(&ends) {
+        match count_run(cx, tx, run_pk, &ends).await {
+            Ok(()) => counted += ends.len(),
+            Err(trouble) => report.troubles.push(trouble.of_one_version()?),
+        }
     }
+    Ok(counted)
 }
 
 fn by_run(ends: &[DueEnd]) -> BTreeMap<i64, Vec<DueEnd>> {
@@ -77,9 +105,20 @@ async fn count_run(
     run_pk: i64,
     due: &[DueEnd],
 ) -> Result<(), EngineError> {
+    let Some(run) = run::by_pks(tx, &[run_pk]).await?.into_iter().next() else {
+        return Ok(task_instance::forwarded(tx, due).await?);
+    };
+    let version = match cx.catalog.version(tx, run.version_pk).await {
+        Ok(version) => version,
+        // Nothing of a stopped run comes after its ends: it ends whatever its version says.
+        Err(error) if run.stop_reason.is_some() => {
+            error.of_one_version()?;
+            task_instance::forwarded(tx, due).await?;
+            return count_down(cx, tx, run_pk, due).await;
+        }
+        Err(error) => return Err(error),
+    };
     task_instance::forwarded(tx, due).await?;
-    let Some(run) = run::by_pks(tx, &[run_pk]).await?.into_iter().next() else { return Ok(()) };
-    let version = cx.catalog.version(tx, run.version_pk).await?;
     let ends: Vec<End> =
         due.iter().map(|d| End { task: TaskIndex(d.key.task_index), state: d.state }).collect();
     let deltas = forward::deltas(&version.downstreams, &ends);
@@ -93,12 +132,18 @@ async fn count_run(
     let counts: Vec<_> = heads.iter().map(|head| (head.key, head.upstream)).collect();
     task_instance::set_counts(tx, &counts).await?;
     let failed = ends.iter().any(|end| end.state == TiState::Failed);
-    if version.dag.fail_fast && failed && run.stop_reason.is_none() {
+    let fail_fast = version.dag.fail_fast && run.state == RunState::Running;
+    if fail_fast && failed && run.stop_reason.is_none() {
         let request = RunStop { reason: StopReason::FailFast, by: log::SCHEDULER };
         stop::stop_run(cx, tx, &run, &request).await?;
     } else {
         settle(cx, tx, &version, heads).await?;
     }
+    count_down(cx, tx, run_pk, due).await
+}
+
+/// Takes counted ends off their run, which ends with the last one.
+async fn count_down(cx: &Cx, tx: &Tx, run_pk: i64, due: &[DueEnd]) -> Result<(), EngineError> {
     let count = i64::try_from(due.len()).unwrap_or(i64::MAX);
     for (pk, left) in run::count_down(tx, &[(run_pk, count)]).await? {
         if left <= 0 {
@@ -112,9 +157,13 @@ async fn count_run(
 async fn recheck(
     cx: &Cx,
     tx: &Tx,
+    sweep: &mut Sweep,
     report: &mut Report,
 ) -> Result<usize, EngineError> {
-    let marked = task_instance::recheck(tx, MARK_PAST, MARKED).await?;
+    let Some(after) = sweep.marks else { return Ok(0) };
+    let marked = task_instance::recheck(tx, MARK_PAST, after, MARKED).await?;
+    let place = |ti: &Ti| (ti.recheck, ti.key.run_pk, ti.key.task_index.into());
+    sweep.marks = marked.last().filter(|_| marked.len() == MARKED as usize).map(place);
     if !marked.is_empty() {
         let scan = tx.now().plus(PAST_SCAN);
         report.merge(Report { next_due: Some(scan), ..Report::default() });
@@ -129,7 +178,7 @@ async fn recheck(
         let Some(run) = found.filter(|run| run.state == RunState::Running) else { continue };
         match cx.catalog.version(tx, run.version_pk).await {
             Ok(version) => moved += settle(cx, tx, &version, heads).await?,
-            Err(trouble) => report.troubles.push(tolerate(trouble)?),
+            Err(trouble) => report.troubles.push(trouble.of_one_version()?),
         }
     }
     Ok(moved)
@@ -145,20 +194,20 @@ pub(super) async fn settle(
     let mut moves: Vec<TaskMove> = Vec::new();
     let mut marks: Vec<(TiKey, u32)> = Vec::new();
     for head in heads {
-        let marked = head.recheck > 0;
-        // A cleared instance of a mapped task may lie behind a head that has ended.
-        if head.state != TiState::None && !marked {
+        let (marked, ended) = (head.recheck > 0, head.state != TiState::None);
+        // Cleared instances of a mapped task may lie behind a head that has ended.
+        if ended && (!marked || head.key.map_index < 0) {
+            marks.extend(marked.then_some((head.key, 0)));
             continue;
         }
         match decide(cx, tx, version, &head).await? {
-            Move::Wait | Move::Evaluate if marked => marks.push((head.key, 0)),
-            Move::Wait | Move::Evaluate => {}
+            Move::Wait | Move::Evaluate if ended => marks.push((head.key, MARK_BEHIND)),
+            Move::Wait | Move::Evaluate => marks.extend(marked.then_some((head.key, 0))),
             Move::WaitForPast => marks.push((head.key, MARK_PAST)),
             Move::Apply(event, reason) => {
                 if let Ok(to) = ti_next(TiState::None, event) {
                     let (run_pk, task_index) = (head.key.run_pk, head.key.task_index);
                     moves.push(TaskMove { run_pk, task_index, to, reason: reason.into() });
-                    let ended = marked && head.state != TiState::None;
                     marks.extend(ended.then_some((head.key, 0)));
                 }
             }
@@ -241,13 +290,15 @@ async fn evaluate(
 /// Ends a run whose instances are all counted.
 pub(super) async fn roll_up(cx: &Cx, tx: &Tx, run_pk: i64) -> Result<(), EngineError> {
     let Some(run) = run::by_pks(tx, &[run_pk]).await?.into_iter().next() else { return Ok(()) };
-    let version = cx.catalog.version(tx, run.version_pk).await?;
-    let states = task_instance::states(tx, run_pk).await?;
-    let leaves: Vec<TiState> = states
-        .iter()
-        .filter(|s| version.leaves.binary_search(&s.task_index).is_ok())
-        .map(|s| s.state)
-        .collect();
+    // What stopped a run decides alone.
+    let leaves = if run.stop_reason.is_some() {
+        Vec::new()
+    } else {
+        let version = cx.catalog.version(tx, run.version_pk).await?;
+        let states = task_instance::states(tx, run_pk).await?;
+        let is_leaf = |task: u32| version.leaves.binary_search(&task).is_ok();
+        states.iter().filter(|s| is_leaf(s.task_index)).map(|s| s.state).collect()
+    };
     let (event, reason) = run_end(run.stop_reason, &leaves);
     let Ok(to) = run_next(run.state, event) else { return Ok(()) };
     if run::end(tx, run_pk, run.state, to, reason).await? {

@@ -9,8 +9,9 @@ use crate::{Cx, Report};
 use fencepost_core::lifecycle::{RunEvent, run_next};
 use fencepost_core::plan::runs::Instances;
 use fencepost_core::state::TiState;
+use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
-use fencepost_store::query::run::{self, Run};
+use fencepost_store::query::run::{self, Run, Startable};
 use fencepost_store::query::task_instance::{self, Ti, TiKey};
 use fencepost_store::query::event;
 
@@ -27,16 +28,7 @@ pub(super) async fn start_runs(cx: &Cx) -> Result<Report, EngineError> {
         let startable = run::startable(&tx, &after, DAGS).await?;
         let mut moved = 0;
         for dag in &startable {
-            let room = u32::try_from(dag.max_active_runs - dag.active).unwrap_or(0).min(RUNS);
-            for queued in run::queued(&tx, &dag.dag_id, room).await? {
-                match start(cx, &tx, &queued).await {
-                    Ok(()) => moved += 1,
-                    Err(EngineError::BadVersion { why, .. }) => {
-                        report.troubles.push(format!("{}: {why}", queued.run_id));
-                    }
-                    Err(other) => return Err(other),
-                }
-            }
+            moved += start_some(cx, &tx, dag, &mut report).await?;
         }
         tx.commit().await?;
         report.moved += moved;
@@ -47,6 +39,36 @@ pub(super) async fn start_runs(cx: &Cx) -> Result<Report, EngineError> {
             Some(_) | None => return Ok(report),
         }
     }
+}
+
+/// Starts the oldest queued runs of a DAG as far as there is room; how many. One whose version
+/// cannot be read stays queued and takes nobody's place.
+async fn start_some(
+    cx: &Cx,
+    tx: &Tx,
+    dag: &Startable,
+    report: &mut Report,
+) -> Result<usize, EngineError> {
+    let room = usize::try_from(dag.max_active_runs - dag.active).unwrap_or(0).min(RUNS as usize);
+    let mut started = 0;
+    let mut after = (Timestamp::from_micros(i64::MIN), 0);
+    while started < room {
+        let page = run::queued(tx, &dag.dag_id, after, RUNS).await?;
+        for queued in page.iter().take(room - started) {
+            after = (queued.run_after, queued.run_pk);
+            match start(cx, tx, queued).await {
+                Ok(()) => started += 1,
+                Err(error) => {
+                    let why = error.of_one_version()?;
+                    report.troubles.push(format!("{}: {why}", queued.run_id));
+                }
+            }
+        }
+        if page.is_empty() {
+            break;
+        }
+    }
+    Ok(started)
 }
 
 async fn start(cx: &Cx, tx: &Tx, queued: &Run) -> Result<(), EngineError> {
@@ -78,7 +100,7 @@ async fn start(cx: &Cx, tx: &Tx, queued: &Run) -> Result<(), EngineError> {
 }
 
 /// The instances of a fresh run.
-fn make(version: &Version, run: &Run, now: fencepost_core::time::Timestamp) -> Vec<Ti> {
+fn make(version: &Version, run: &Run, now: Timestamp) -> Vec<Ti> {
     let of_task = |made: &Instances| {
         let made = *made;
         (0..made.count).map(move |n| (made, made.first + i32::try_from(n).unwrap_or(i32::MAX)))
@@ -96,7 +118,7 @@ fn instance(
     run: &Run,
     made: &Instances,
     map_index: i32,
-    now: fencepost_core::time::Timestamp,
+    now: Timestamp,
 ) -> Option<Ti> {
     let task = version.dag.tasks.get(made.task.at())?;
     let is_head = map_index == made.first;

@@ -179,13 +179,19 @@ const RUN_QUEUED: Stmt = Stmt::same(
         "SELECT ",
         columns!(),
         " FROM run WHERE dag_id = $1 AND state = 'queued' AND paused = 0
-          ORDER BY run_after, run_pk LIMIT $2"
+            AND (run_after, run_pk) > ($2, $3)
+          ORDER BY run_after, run_pk LIMIT $4"
     ),
 );
 
-/// The oldest queued runs of a DAG.
-pub async fn queued(tx: &Tx, dag_id: &str, limit: u32) -> Result<Vec<Run>, StoreError> {
-    decode_all(tx.query(&RUN_QUEUED, values![dag_id, limit]).await?)
+/// Queued runs of a DAG, oldest first, after a place in that order.
+pub async fn queued(
+    tx: &Tx,
+    dag_id: &str,
+    after: (Timestamp, i64),
+    limit: u32,
+) -> Result<Vec<Run>, StoreError> {
+    decode_all(tx.query(&RUN_QUEUED, values![dag_id, after.0, after.1, limit]).await?)
 }
 
 const RUN_COUNT: Stmt = Stmt::same(

@@ -40,7 +40,8 @@ pub struct Ti {
     pub priority: i32,
     pub upstream: UpstreamCounts,
     pub forward_due: bool,
-    /// 0; 1: to be decided again; 2: waits for the previous run.
+    /// 0; 1: to be decided again; 2: waits for the previous run; 3: it has ended, and instances of
+    /// its task that were cleared wait behind it for their upstreams.
     pub recheck: u32,
     pub retry_at: Option<Timestamp>,
     pub next_why: String,

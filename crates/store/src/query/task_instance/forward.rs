@@ -16,12 +16,14 @@ pub struct DueEnd {
 const TI_FORWARD_DUE: Stmt = Stmt::same(
     "ti_forward_due",
     "SELECT run_pk, task_index, map_index, state FROM task_instance WHERE forward_due = 1
-     ORDER BY run_pk, task_index, map_index LIMIT $1",
+        AND (run_pk, task_index, map_index) > ($1, $2, $3)
+     ORDER BY run_pk, task_index, map_index LIMIT $4",
 );
 
-/// Ends that are to be counted, by run.
-pub async fn forward_due(tx: &Tx, limit: u32) -> Result<Vec<DueEnd>, StoreError> {
-    let rows = tx.query(&TI_FORWARD_DUE, values![limit]).await?;
+/// Ends that are to be counted, by run, after a place in that order.
+pub async fn forward_due(tx: &Tx, after: TiKey, limit: u32) -> Result<Vec<DueEnd>, StoreError> {
+    let values = values![after.run_pk, after.task_index, after.map_index, limit];
+    let rows = tx.query(&TI_FORWARD_DUE, values).await?;
     rows.into_iter()
         .map(|row| {
             let mut c = row.columns("task_instance");
@@ -132,13 +134,21 @@ const TI_RECHECK: Stmt = Stmt::same(
         columns!("t."),
         " FROM task_instance t JOIN run r ON r.run_pk = t.run_pk
           WHERE t.recheck > 0 AND t.recheck <= $1 AND r.state = 'running'
-          ORDER BY t.recheck, t.run_pk, t.task_index LIMIT $2"
+            AND (t.recheck, t.run_pk, t.task_index) > ($2, $3, $4)
+          ORDER BY t.recheck, t.run_pk, t.task_index LIMIT $5"
     ),
 );
 
-/// Heads that are to be decided again; up to 2: also those that wait for the previous run.
-pub async fn recheck(tx: &Tx, up_to: u32, limit: u32) -> Result<Vec<Ti>, StoreError> {
-    decode_all(tx.query(&TI_RECHECK, values![up_to, limit]).await?)
+/// Heads that are to be decided again, after a place in the order of (mark, run, task); up to 2:
+/// also those that wait for the previous run.
+pub async fn recheck(
+    tx: &Tx,
+    up_to: u32,
+    after: (u32, i64, i64),
+    limit: u32,
+) -> Result<Vec<Ti>, StoreError> {
+    let (mark, run_pk, task_index) = after;
+    decode_all(tx.query(&TI_RECHECK, values![up_to, mark, run_pk, task_index, limit]).await?)
 }
 
 const TI_SET_RECHECK: Stmt = Stmt::same(

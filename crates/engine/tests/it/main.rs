@@ -1,0 +1,32 @@
+//! The engine from the outside: a real store, a clock and randomness of the test's own, DAGs read
+//! from YAML, passes called by hand, and workers that follow a script.
+//!
+//! The audit and the books are checked after every turn of every test (see `world`).
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod clears;
+mod crash_points;
+mod graphs;
+mod hand_over;
+mod interleavings;
+mod limits;
+mod reports;
+mod retries;
+mod schedules;
+mod starvation;
+mod stops;
+mod versions;
+mod watchdogs;
+mod world;
+
+#[test]
+fn every_file_of_tests_is_listed() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let main = include_str!("main.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") {
+            assert!(main.contains(&format!("mod {module};")), "{module} is not listed");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A small world around the engine: everything that it gets from outside, under the test's control.
+//!
+//! What survives a crash (the store's file, the processes of tasks, the ledger) is kept apart from
+//! what does not (the context with its caches, the workers' memories). After every turn the audit
+//! of the store and the books (see `books`) must find nothing.
+
+mod books;
+mod faults;
+mod machine;
+mod passes;
+mod surroundings;
+mod views;
+mod worker;
+
+pub(crate) use faults::{Kind, Trip};
+pub(crate) use machine::{Act, What, exit, gone, says, stay};
+pub(crate) use surroundings::Random;
+pub(crate) use worker::Worker;
+
+use faults::Faults;
+use fencepost_core::state::TiState;
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_engine::error::EngineError;
+use fencepost_engine::operations::clear::{ClearRequest, Cleared, clear};
+use fencepost_engine::operations::mark::{MarkRequest, mark};
+use fencepost_engine::operations::dag_files::{self, DagFile, Loaded, ReadDag};
+use fencepost_engine::operations::run_control;
+use fencepost_engine::operations::trigger::{TriggerRequest, trigger};
+use fencepost_engine::{Cx, Settings};
+use fencepost_store::Store;
+use fencepost_store::query::run::Run;
+use fencepost_store::query::{installation, pool};
+use machine::Machine;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use surroundings::Clock;
+use tempfile::TempDir;
+
+/// What each process of a task does.
+pub(crate) type Script = Arc<dyn Fn(&What) -> Act + Send + Sync>;
+
+pub(crate) struct World {
+    pub(crate) cx: Cx,
+    pub(crate) clock: Clock,
+    pub(crate) faults: Faults,
+    pub(crate) random: Random,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) machine: Machine,
+    pub(crate) script: Script,
+    /// What the outbox was asked to do.
+    pub(crate) effects: Arc<Mutex<Vec<String>>>,
+    /// DAG files that exist.
+    pub(crate) present: BTreeSet<String>,
+    /// Versions that contain one of these texts cannot be decoded.
+    pub(crate) undecodable: Arc<Mutex<BTreeSet<String>>>,
+    /// DAGs whose `max_active_runs` was lowered while more were active.
+    pub(crate) lowered: BTreeSet<String>,
+    settings: Settings,
+    epoch: u32,
+    folder: TempDir,
+}
+
+impl World {
+    /// A world with one DAG file per text, named `dag0.yaml`, `dag1.yaml`, ..., and one worker.
+    pub(crate) async fn of(files: &[&str]) -> Self {
+        Self::with(files, Settings::default(), 1).await
+    }
+
+    pub(crate) async fn with(files: &[&str], settings: Settings, seed: u64) -> Self {
+        let folder = surroundings::folder();
+        let clock = Clock::at("2026-03-01T00:00:00Z");
+        let (faults, random) = (Faults::default(), Random::of(seed));
+        let undecodable = Arc::default();
+        let store =
+            surroundings::open(&folder.path().join("store.db"), &clock, faults.hooks()).unwrap();
+        let env = surroundings::env(&clock, &random, &undecodable);
+        let mut world = Self {
+            cx: Cx::new(store, env, settings),
+            clock,
+            faults,
+            random,
+            workers: vec![Worker::new("one", &["default"], 8)],
+            machine: Machine::default(),
+            script: Arc::new(|_| exit(0)),
+            effects: Arc::default(),
+            present: BTreeSet::new(),
+            undecodable,
+            lowered: BTreeSet::new(),
+            settings,
+            epoch: 0,
+            folder,
+        };
+        world.prepare().await.unwrap();
+        for (n, text) in files.iter().enumerate() {
+            world.load(&format!("dag{n}.yaml"), text).await;
+        }
+        world
+    }
+
+    /// The rows that a start writes: a new epoch each time.
+    async fn prepare(&mut self) -> Result<(), EngineError> {
+        let tx = self.cx.store.begin("prepare").await?;
+        installation::make(&tx, "test").await?;
+        pool::make(&tx, "default_pool", 128, "").await?;
+        self.epoch += 1;
+        installation::raise_epoch(&tx, self.epoch).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// Everything in memory is gone, and another process opens the same file.
+    pub(crate) async fn restart(&mut self) {
+        self.faults.up();
+        let path = self.folder.path().join("store.db");
+        let store: Store = surroundings::open(&path, &self.clock, self.faults.hooks()).unwrap();
+        let env = surroundings::env(&self.clock, &self.random, &self.undecodable);
+        self.cx = Cx::new(store, env, self.settings);
+        for worker in &mut self.workers {
+            worker.forget();
+        }
+        // A second crash may fall into the start itself.
+        while self.prepare().await.is_err() {
+            self.faults.up();
+        }
+    }
+
+    /// Writes a DAG file and loads it.
+    pub(crate) async fn load(&mut self, name: &str, text: &str) -> Loaded {
+        self.present.insert(name.into());
+        let file = DagFile { fileloc: name.into(), content: Ok(read(name, text)) };
+        dag_files::load(&self.cx, &[file], &self.present).await.unwrap()
+    }
+
+    /// Removes a DAG file.
+    pub(crate) async fn remove(&mut self, name: &str) -> Loaded {
+        self.present.remove(name);
+        dag_files::load(&self.cx, &[], &self.present).await.unwrap()
+    }
+
+    pub(crate) fn script(&mut self, script: impl Fn(&What) -> Act + Send + Sync + 'static) {
+        self.script = Arc::new(script);
+    }
+
+    pub(crate) async fn trigger(&self, dag_id: &str, run_id: &str) -> Run {
+        trigger(&self.cx, request(dag_id, run_id)).await.unwrap()
+    }
+
+    pub(crate) async fn cancel(&self, dag_id: &str, run_id: &str) {
+        run_control::cancel(&self.cx, dag_id, run_id, false, "me").await.unwrap();
+    }
+
+    /// Clears tasks of a run (none named: all).
+    pub(crate) async fn clear(&self, dag_id: &str, run_id: &str, tasks: &[&str]) -> Vec<Cleared> {
+        self.clear_by(ClearRequest { tasks: names(tasks), ..clears(dag_id, run_id) }).await
+    }
+
+    pub(crate) async fn clear_by(&self, request: ClearRequest) -> Vec<Cleared> {
+        clear(&self.cx, &request).await.unwrap()
+    }
+
+    /// Marks a task (`task` or `task[3]`).
+    pub(crate) async fn mark(&self, dag_id: &str, run_id: &str, name: &str, state: TiState) {
+        let (task_id, map_index) = match name.split_once('[') {
+            Some((task, rest)) => (task, Some(rest.trim_end_matches(']').parse().unwrap())),
+            None => (name, None),
+        };
+        let request = MarkRequest {
+            dag_id: dag_id.into(),
+            run_id: run_id.into(),
+            task_id: task_id.into(),
+            map_index,
+            state,
+            dry_run: false,
+            by: "me".into(),
+        };
+        mark(&self.cx, &request).await.unwrap();
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn pass_time(&self, span: Span) {
+        self.clock.step(span);
+    }
+}
+
+pub(crate) fn names(list: &[&str]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
+}
+
+/// A clear of a whole run.
+pub(crate) fn clears(dag_id: &str, run_id: &str) -> ClearRequest {
+    ClearRequest {
+        dag_id: dag_id.into(),
+        run_id: run_id.into(),
+        by: "me".into(),
+        ..ClearRequest::default()
+    }
+}
+
+/// A run of that name, now.
+pub(crate) fn request(dag_id: &str, run_id: &str) -> TriggerRequest {
+    TriggerRequest {
+        dag_id: dag_id.into(),
+        run_id: Some(run_id.into()),
+        by: "me".into(),
+        ..TriggerRequest::default()
+    }
+}
+
+/// A DAG file as the DAG folder hands it in.
+pub(crate) fn read(name: &str, text: &str) -> ReadDag {
+    let parsed = fencepost_dagfile::parse(text.as_bytes(), name);
+    let dag = parsed.dag.unwrap_or_else(|| panic!("{:?}\n{text}", parsed.diagnostics));
+    ReadDag {
+        content_hash: fencepost_dagfile::content_hash(&dag),
+        ir: fencepost_dagfile::ir(&dag),
+        source: text.into(),
+        dag,
+    }
+}
+
+/// Counts of words, for assertions about many instances.
+pub(crate) fn tally<'a>(words: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
+    let mut out = BTreeMap::new();
+    for word in words {
+        *out.entry(word).or_default() += 1;
+    }
+    out
+}

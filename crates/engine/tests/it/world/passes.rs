@@ -1,0 +1,123 @@
+//! Turns: every pass once, every worker once, and a look at the books.
+
+use super::World;
+use super::worker::Desk;
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_engine::dispatcher::Dispatcher;
+use fencepost_engine::outbox::Outbox;
+use fencepost_engine::reaper::Reaper;
+use fencepost_engine::scheduler::Scheduler;
+use fencepost_engine::{Pass, Report};
+use std::sync::Arc;
+
+/// Turns until everything stands still: more means that something turns for ever.
+const TURNS_MAX: usize = 400;
+/// How far time moves when nothing says when the next thing is due.
+const IDLE: Span = Span::from_secs(30);
+
+/// What came of a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) moved: usize,
+    pub(crate) next_due: Option<Timestamp>,
+    pub(crate) errors: Vec<String>,
+    pub(crate) troubles: Vec<String>,
+}
+
+impl World {
+    fn outbox(&self) -> Outbox {
+        let effects = Arc::clone(&self.effects);
+        Outbox::new(Arc::new(move |effect| {
+            effects.lock().unwrap().push(format!("{} {}", effect.kind, effect.payload));
+            Ok(())
+        }))
+    }
+
+    /// Every pass once.
+    pub(crate) async fn passes(&mut self) -> Turn {
+        let mut whole = Report::default();
+        let mut turn = Turn::default();
+        let mut outbox = self.outbox();
+        let passes: [&mut dyn Pass; 4] =
+            [&mut Scheduler, &mut Dispatcher, &mut Reaper, &mut outbox];
+        for pass in passes {
+            match pass.pass(&self.cx).await {
+                Ok(report) => whole.merge(report),
+                Err(error) => turn.errors.push(format!("{}: {error}", pass.name())),
+            }
+        }
+        turn.moved = whole.moved;
+        turn.next_due = whole.next_due;
+        turn.troubles = whole.troubles;
+        turn
+    }
+
+    /// Every worker once.
+    pub(crate) async fn work(&mut self) -> Turn {
+        let mut turn = Turn::default();
+        let World { cx, machine, script, faults, workers, .. } = self;
+        for worker in workers {
+            let mut desk = Desk { cx, machine, script, faults };
+            match worker.step(&mut desk).await {
+                Ok(did) => turn.moved += did,
+                Err(error) => turn.errors.push(format!("{}: {error}", worker.name)),
+            }
+        }
+        turn
+    }
+
+    /// Passes and workers once; then the audit and the books.
+    pub(crate) async fn turn(&mut self) -> Turn {
+        let mut turn = self.passes().await;
+        let worked = self.work().await;
+        turn.moved += worked.moved;
+        turn.errors.extend(worked.errors);
+        self.check().await;
+        turn
+    }
+
+    /// Turns until nothing moves. Nothing may fail.
+    pub(crate) async fn settle(&mut self) -> Turn {
+        for _ in 0..TURNS_MAX {
+            let turn = self.turn().await;
+            assert_eq!(turn.errors, Vec::<String>::new());
+            if turn.moved == 0 {
+                self.no_ghost().await;
+                return turn;
+            }
+        }
+        panic!("it never stands still");
+    }
+
+    /// Passes only, until nothing moves: as if no worker were there.
+    pub(crate) async fn plan(&mut self) {
+        for _ in 0..TURNS_MAX {
+            let turn = self.passes().await;
+            assert_eq!(turn.errors, Vec::<String>::new());
+            self.check().await;
+            if turn.moved == 0 {
+                return;
+            }
+        }
+        panic!("the passes never stand still");
+    }
+
+    /// Lets time pass until every run is over; fails if some are not after `limit` waits.
+    pub(crate) async fn finish(&mut self) {
+        for _ in 0..TURNS_MAX {
+            let turn = self.settle().await;
+            if self.unfinished_runs().await.is_empty() {
+                return;
+            }
+            self.wait(&turn);
+        }
+        panic!("these runs never end: {:?}", self.unfinished_runs().await);
+    }
+
+    /// Moves time to the next thing that is due.
+    pub(crate) fn wait(&self, turn: &Turn) {
+        let now = self.now();
+        let next = turn.next_due.filter(|at| *at > now).unwrap_or_else(|| now.plus(IDLE));
+        self.clock.set(next);
+    }
+}

@@ -1,0 +1,123 @@
+//! Time, randomness, the template engine, and a folder for the store.
+
+use fencepost_core::dag::Dag;
+use fencepost_core::hook::Hooks;
+use fencepost_core::plan::runs::map_element;
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_dagfile::template::{Context, evaluate};
+use fencepost_engine::env::Env;
+use fencepost_engine::facts::Facts;
+use fencepost_store::{Store, StoreClock, StoreError};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// A clock that stands still until it is moved.
+#[derive(Clone)]
+pub(crate) struct Clock(Arc<AtomicI64>);
+
+impl Clock {
+    pub(crate) fn at(text: &str) -> Self {
+        Self(Arc::new(AtomicI64::new(text.parse::<Timestamp>().unwrap().as_micros())))
+    }
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+    pub(crate) fn step(&self, span: Span) {
+        self.0.fetch_add(span.as_micros(), Ordering::SeqCst);
+    }
+    pub(crate) fn set(&self, at: Timestamp) {
+        self.0.store(at.as_micros(), Ordering::SeqCst);
+    }
+}
+
+/// Numbers that follow from a seed (SplitMix64). Clones draw from the same row.
+#[derive(Clone)]
+pub(crate) struct Random(Arc<Mutex<u64>>);
+
+impl Random {
+    pub(crate) fn of(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))))
+    }
+    pub(crate) fn next(&self) -> u64 {
+        let mut state = self.0.lock().unwrap();
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    pub(crate) fn below(&self, end: usize) -> usize {
+        usize::try_from(self.next() % (end.max(1) as u64)).unwrap()
+    }
+    pub(crate) fn chance(&self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}
+
+/// A folder in memory where there is one: a sync of the disk is not what is tested here.
+pub(crate) fn folder() -> TempDir {
+    let in_memory = Path::new("/dev/shm");
+    if in_memory.is_dir() {
+        tempfile::tempdir_in(in_memory).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
+    }
+}
+
+pub(crate) fn open(path: &Path, clock: &Clock, hooks: Hooks) -> Result<Store, StoreError> {
+    let clock = clock.clone();
+    Store::open_sqlite(path, StoreClock::new(move || clock.now()), hooks)
+}
+
+pub(crate) fn env(
+    clock: &Clock,
+    random: &Random,
+    undecodable: &Arc<Mutex<BTreeSet<String>>>,
+) -> Env {
+    let (clock, random, undecodable) = (clock.clone(), random.clone(), Arc::clone(undecodable));
+    Env {
+        wall: Arc::new(move || clock.now()),
+        random: Arc::new(move || random.next()),
+        decode: Arc::new(move |ir| {
+            let text = ir.to_string();
+            let broken = undecodable.lock().unwrap();
+            if let Some(mark) = broken.iter().find(|mark| text.contains(mark.as_str())) {
+                return Err(format!("{mark}: of another age"));
+            }
+            let dag = fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())?;
+            Ok(emptied(dag))
+        }),
+        evaluate: Arc::new(condition),
+    }
+}
+
+/// No file can say an empty list; lists of other sources will be able to.
+fn emptied(mut dag: Dag) -> Dag {
+    if dag.description == "empty lists" {
+        for task in &mut dag.tasks {
+            task.expand.iter_mut().for_each(|(_, list)| list.clear());
+        }
+    }
+    dag
+}
+
+fn condition(expression: &str, facts: &Facts) -> Result<bool, String> {
+    let object = |value: &serde_json::Value| value.as_object().cloned().unwrap_or_default();
+    let task = &facts.version.dag.tasks[facts.ti.key.task_index as usize];
+    let context = Context {
+        dag_id: facts.run.dag_id.clone(),
+        task_id: facts.ti.task_id.clone(),
+        run_id: facts.run.run_id.clone(),
+        run_type: facts.run.run_type.as_str().into(),
+        logical_date: facts.run.logical_date,
+        params: object(&facts.run.params),
+        conf: object(&facts.run.conf),
+        outputs: facts.outputs.clone(),
+        mapped: map_element(task, facts.ti.key.map_index).into_iter().collect(),
+        ..Context::default()
+    };
+    evaluate(expression, &context).map_err(|error| error.to_string())
+}
