@@ -79,6 +79,10 @@ impl Call {
         let value: Value = serde_json::from_slice(&self.body).map_err(|error| {
             Failure::new(ProblemCode::BadRequest, format!("the body is not JSON: {error}"))
         })?;
+        // A struct would also be read from a list, by the order of its fields.
+        if !value.is_object() {
+            return Err(Failure::field("", "the body must be an object"));
+        }
         match nul_at(&value, &mut String::new()) {
             Some(pointer) => Err(Failure::field(pointer, "a NUL character; take it out")),
             None => Ok(value),

@@ -1,0 +1,438 @@
+//! An installation in a temporary folder: store, engine, router, a worker that is played.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request};
+use fencepost_api::execution::{Assignment, Ended, ExecutionApi, Poll, Register, Report, Start};
+use fencepost_api::rest::ConfigValue;
+use fencepost_core::hook::{HookVerdict, Hooks};
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_engine::dispatcher::Dispatcher;
+use fencepost_engine::drive::{Health, SharedHealth};
+use fencepost_engine::env::Env;
+use fencepost_engine::operations::dag_files::{self, DagFile, ReadDag};
+use fencepost_engine::reaper::Reaper;
+use fencepost_engine::scheduler::Scheduler;
+use fencepost_engine::{Cx, Pass, Settings};
+use fencepost_server::auth::ensure_owner_token;
+use fencepost_server::execution::Execution;
+use fencepost_server::render;
+use fencepost_server::rest::{LogFrame, LogPage, LogQueryArgs, LogSource, RestState, router};
+use fencepost_store::query::{installation, pool};
+use fencepost_store::{Store, StoreClock};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tower::ServiceExt;
+
+/// What the hooks of the store do: fail some points, and count all.
+#[derive(Default)]
+pub(crate) struct Points {
+    /// Points that begin so fail, so many times.
+    pub(crate) failing: Mutex<Vec<(String, u32)>>,
+    /// After the first point, the next one that begins as the second fails once.
+    pub(crate) afterwards: Mutex<Vec<(String, String)>>,
+    pub(crate) passed: AtomicU64,
+}
+
+impl Points {
+    fn verdict(&self, point: &str) -> HookVerdict {
+        self.passed.fetch_add(1, Ordering::SeqCst);
+        let mut afterwards = self.afterwards.lock().unwrap();
+        let due = afterwards.iter().position(|(first, _)| point == first);
+        let due = due.map(|place| afterwards.remove(place).1);
+        drop(afterwards);
+        let mut failing = self.failing.lock().unwrap();
+        for (prefix, times) in failing.iter_mut() {
+            if point.starts_with(prefix.as_str()) && *times > 0 {
+                *times -= 1;
+                return HookVerdict::Fail;
+            }
+        }
+        failing.extend(due.map(|prefix| (prefix, 1)));
+        HookVerdict::Go
+    }
+
+    pub(crate) fn after(&self, first: &str, then: &str) {
+        self.afterwards.lock().unwrap().push((first.into(), then.into()));
+    }
+
+    pub(crate) fn fail(&self, prefix: &str, times: u32) {
+        self.failing.lock().unwrap().push((prefix.into(), times));
+    }
+}
+
+/// The logs: frames by attempt; a place is the number of a frame.
+#[derive(Default)]
+pub(crate) struct Logs {
+    pub(crate) frames: Mutex<Vec<(String, LogFrame)>>,
+    /// Frames of one read.
+    pub(crate) chunk: usize,
+}
+
+impl Logs {
+    pub(crate) fn write(&self, token: &str, at: Timestamp, text: &str) {
+        let frame = LogFrame { at, stream: "stdout".into(), text: text.into(), partial: false };
+        self.frames.lock().unwrap().push((token.into(), frame));
+    }
+}
+
+impl LogSource for Logs {
+    fn read(&self, token: &str, query: LogQueryArgs) -> Result<LogPage, String> {
+        let frames = self.frames.lock().unwrap();
+        let own = frames.iter().filter(|(owner, _)| owner == token);
+        let own: Vec<LogFrame> = own.map(|(_, frame)| frame.clone()).collect();
+        let place = query.cursor.as_deref().unwrap_or("0:0").trim_start_matches("0:");
+        let from: usize = place.parse().map_err(|_| "a place that nobody gave".to_owned())?;
+        if let Some(tail) = query.tail {
+            let skip = own.len().saturating_sub(tail);
+            let next_cursor = format!("0:{}", own.len());
+            let frames = own.into_iter().skip(skip).collect();
+            return Ok(LogPage { frames, next_cursor, more: false, dropped_bytes: 0 });
+        }
+        let read: Vec<LogFrame> = own.iter().skip(from).take(self.chunk).cloned().collect();
+        let next = from + read.len();
+        let (next_cursor, more) = (format!("0:{next}"), next < own.len());
+        Ok(LogPage { frames: read, next_cursor, more, dropped_bytes: 0 })
+    }
+}
+
+pub(crate) struct Fixture {
+    pub(crate) home: TempDir,
+    pub(crate) cx: Cx,
+    pub(crate) router: Router,
+    /// The owner's.
+    pub(crate) token: String,
+    pub(crate) points: Arc<Points>,
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) health: SharedHealth,
+    pub(crate) trouble: Arc<Mutex<Option<String>>>,
+    pub(crate) stop: watch::Sender<bool>,
+    clock: Arc<AtomicI64>,
+    worker: Mutex<Option<Played>>,
+}
+
+/// A worker that does what a test says.
+#[derive(Clone)]
+pub(crate) struct Played {
+    api: Arc<Execution>,
+    pub(crate) job_id: String,
+    held: Arc<Mutex<Vec<String>>>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) json: Value,
+}
+
+impl Reply {
+    pub(crate) fn code(&self) -> &str {
+        self.json["code"].as_str().unwrap_or_default()
+    }
+    pub(crate) fn items(&self) -> &[Value] {
+        assert_eq!(self.status, 200, "{:#}", self.json);
+        self.json["items"].as_array().unwrap()
+    }
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+    /// One field of each item.
+    pub(crate) fn each(&self, field: &str) -> Vec<String> {
+        self.items().iter().map(|item| text(&item[field])).collect()
+    }
+    pub(crate) fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{:#}", self.json);
+        self
+    }
+}
+
+/// A field as text, whatever it is.
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), Into::into)
+}
+
+const START: &str = "2026-09-22T05:00:00Z";
+
+impl Fixture {
+    pub(crate) async fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let began: Timestamp = START.parse().unwrap();
+        let clock = Arc::new(AtomicI64::new(began.as_micros()));
+        let points = Arc::new(Points::default());
+        let (reading, hooked) = (Arc::clone(&clock), Arc::clone(&points));
+        let store_clock =
+            StoreClock::new(move || Timestamp::from_micros(reading.fetch_add(1, Ordering::SeqCst)));
+        let hooks = Hooks::new(move |point| hooked.verdict(point));
+        let path = home.path().join("fencepost.db");
+        let store = Store::open_sqlite(&path, store_clock, hooks).unwrap();
+        let cx = Cx::new(store, env(&clock), Settings::default());
+        let tx = cx.store.begin("setup").await.unwrap();
+        installation::make(&tx, "test-installation").await.unwrap();
+        pool::make(&tx, "default_pool", 128, "for all").await.unwrap();
+        tx.commit().await.unwrap();
+        let file = home.path().join("token");
+        ensure_owner_token(&cx, &file).await.unwrap();
+        let token = std::fs::read_to_string(file).unwrap().trim().to_owned();
+        let logs = Arc::new(Logs { chunk: 3, ..Logs::default() });
+        let health: SharedHealth = Arc::new(Mutex::new(Health::default()));
+        let trouble = Arc::new(Mutex::new(None));
+        let (stop, stopped) = watch::channel(false);
+        let told = Arc::clone(&trouble);
+        let state = RestState {
+            cx: cx.clone(),
+            logs: logs.clone(),
+            health: Arc::clone(&health),
+            config: Arc::new(config()),
+            version: "1.2.3".into(),
+            started_at: began,
+            worker_trouble: Arc::new(move || told.lock().unwrap().clone()),
+            stop: stopped,
+        };
+        let router = router(state);
+        let worker = Mutex::new(None);
+        Self { home, cx, router, token, points, logs, health, trouble, stop, clock, worker }
+    }
+
+    /// Moves the store's clock on.
+    pub(crate) fn pass_time(&self, span: Span) {
+        self.clock.fetch_add(span.as_micros(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.clock.load(Ordering::SeqCst))
+    }
+
+    /// Loads DAG files: (name, text).
+    pub(crate) async fn load(&self, files: &[(&str, &str)]) {
+        let read = |(name, source): &(&str, &str)| {
+            let parsed = fencepost_dagfile::parse(source.as_bytes(), name);
+            let errors: Vec<Value> = parsed.diagnostics.iter().map(diagnostic).collect();
+            let content = parsed.dag.map(|dag| ReadDag {
+                content_hash: fencepost_dagfile::content_hash(&dag),
+                ir: fencepost_dagfile::ir(&dag),
+                source: (*source).into(),
+                dag,
+            });
+            DagFile { fileloc: (*name).into(), content: content.ok_or(Value::Array(errors)) }
+        };
+        let changed: Vec<DagFile> = files.iter().map(read).collect();
+        let present: BTreeSet<String> = files.iter().map(|(name, _)| (*name).into()).collect();
+        dag_files::load(&self.cx, &changed, &present).await.unwrap();
+    }
+
+    /// Runs the passes until nothing moves.
+    pub(crate) async fn turn(&self) {
+        for _ in 0..100 {
+            let mut moved = Scheduler.pass(&self.cx).await.unwrap().moved;
+            moved += Dispatcher.pass(&self.cx).await.unwrap().moved;
+            moved += Reaper.pass(&self.cx).await.unwrap().moved;
+            if moved == 0 {
+                return;
+            }
+        }
+        panic!("the passes do not come to rest");
+    }
+
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Reply {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body.into()).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Reply { status: parts.status.as_u16(), headers: parts.headers, json }
+    }
+
+    pub(crate) async fn with(&self, token: &str, method: &str, path: &str) -> Reply {
+        let bearer = format!("Bearer {token}");
+        self.call(method, &format!("/api/v1{path}"), &[("authorization", &bearer)], "").await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.with(&self.token, "GET", path).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        self.with(&self.token, "DELETE", path).await
+    }
+
+    pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> Reply {
+        self.send_with(method, path, body, &[]).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
+        self.send("POST", path, body).await
+    }
+
+    pub(crate) async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        body: Value,
+        more: &[(&str, &str)],
+    ) -> Reply {
+        let bearer = format!("Bearer {}", self.token);
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.push(("content-type", "application/json"));
+        headers.extend(more);
+        self.call(method, &format!("/api/v1{path}"), &headers, body.to_string()).await
+    }
+
+    /// The worker of this installation; registers with its first use.
+    pub(crate) async fn worker(&self) -> Played {
+        let known = self.worker.lock().unwrap().clone();
+        if let Some(known) = known {
+            return known;
+        }
+        let job_id = self.cx.env.job_id().to_string();
+        let api = Arc::new(Execution::new(self.cx.clone()));
+        api.register(identity(&job_id)).await.unwrap();
+        let played = Played { api, job_id, held: Arc::default() };
+        *self.worker.lock().unwrap() = Some(played.clone());
+        played
+    }
+}
+
+impl Played {
+    /// Claims and starts everything that waits.
+    pub(crate) async fn start_all(&self) -> Vec<Assignment> {
+        let claimed = self.claim_all().await;
+        for one in &claimed {
+            let start = Start {
+                token: one.token.clone(),
+                start_id: format!("s-{}", one.token),
+                boot_id: "boot".into(),
+            };
+            let answers = self.api.start(&self.job_id, vec![start]).await.unwrap();
+            assert!(matches!(answers[..], [fencepost_api::execution::Answer::Accepted]));
+        }
+        claimed
+    }
+
+    /// Claims everything that waits.
+    pub(crate) async fn claim_all(&self) -> Vec<Assignment> {
+        let held = self.held.lock().unwrap().clone();
+        let poll = Poll {
+            job_id: self.job_id.clone(),
+            held,
+            free_slots: 1_000,
+            queues: vec!["default".into()],
+            wait_ms: 0,
+            known_stops: Vec::new(),
+        };
+        let polled = self.api.poll(poll).await.unwrap();
+        self.held.lock().unwrap().extend(polled.assignments.iter().map(|a| a.token.clone()));
+        polled.assignments
+    }
+
+    /// Reports the end of an attempt; whether it was accepted.
+    pub(crate) async fn end(&self, token: &str, ended: Ended, outputs: &[(&str, Value)]) -> bool {
+        let report = Report {
+            token: token.into(),
+            ended,
+            asked: None,
+            outputs: outputs.iter().map(|(n, v)| ((*n).into(), v.clone())).collect(),
+            level: Some("group".into()),
+            message: None,
+        };
+        let answers = self.api.report(&self.job_id, vec![report]).await.unwrap();
+        matches!(answers[..], [fencepost_api::execution::Answer::Accepted])
+    }
+
+    pub(crate) async fn succeed(&self, token: &str) {
+        assert!(self.end(token, Ended::Exit { code: 0 }, &[]).await);
+    }
+}
+
+fn identity(job_id: &str) -> Register {
+    Register {
+        job_id: job_id.into(),
+        name: "w-1".into(),
+        host: "node-a".into(),
+        pid: 1,
+        pid_start: 1,
+        boot_id: "boot".into(),
+        machine_id: "machine".into(),
+        home_id: "home".into(),
+        version: "1.2.3".into(),
+        queues: vec!["default".into()],
+        slots: 1_000,
+        lease_ttl_ms: None,
+    }
+}
+
+fn env(clock: &Arc<AtomicI64>) -> Env {
+    let (wall, random) = (Arc::clone(clock), AtomicU64::new(1));
+    Env {
+        wall: Arc::new(move || Timestamp::from_micros(wall.load(Ordering::SeqCst))),
+        // A full-period generator: different at each draw, the same in each test.
+        random: Arc::new(move || {
+            let next =
+                |seed: u64| Some(seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+            random.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).unwrap_or(0)
+        }),
+        decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
+        evaluate: Arc::new(render::condition),
+    }
+}
+
+fn config() -> Vec<ConfigValue> {
+    let value = |key: &str, value: &str| ConfigValue {
+        key: key.into(),
+        value: Some(value.into()),
+        origin: "default".into(),
+        origin_detail: None,
+    };
+    vec![value("worker.slots", "4"), value("server.listen", "127.0.0.1:7373")]
+}
+
+fn diagnostic(found: &fencepost_dagfile::Diagnostic) -> Value {
+    serde_json::json!({
+        "path": "x", "line": found.line, "column": found.column,
+        "severity": found.severity.as_str(), "code": found.code, "message": found.message,
+        "hint": found.hint,
+    })
+}
+
+/// extract -> load -> publish[0..3], and a param.
+pub(crate) const SALES: &str = r#"
+dag_id: sales
+description: Load orders
+owner: data
+tags: [sales, critical]
+schedule: "0 5 * * *"
+timezone: Europe/Berlin
+start_date: 2026-09-23
+params:
+  day: {type: string, default: monday}
+  rows: 5
+env: {WHO: "{{ dag.dag_id }}"}
+tasks:
+  publish:
+    depends_on: [load]
+    expand: {region: [emea, amer, apac]}
+    map_index_template: "{{ region }}"
+    run: echo {{ region | sh }}
+  load:
+    depends_on: [extract]
+    command: [loader, "{{ outputs.extract.rows }}"]
+    retries: 1
+  extract:
+    run: echo {{ params.day | sh }}
+    outputs: {rows: integer}
+"#;

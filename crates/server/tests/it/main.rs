@@ -1,0 +1,15 @@
+//! The REST API over a real store, with the engine's passes run by hand and a worker played
+//! through the execution API.
+
+mod access;
+mod attempts;
+mod dags;
+mod fixture;
+mod idempotency;
+mod lifecycle;
+mod logs;
+mod paging;
+mod polling;
+mod requests;
+mod system;
+mod tokens;
