@@ -30,6 +30,9 @@ pub struct Attempt {
     pub ended_at: Option<Time>,
     pub outcome: Option<Word>,
     pub reason: Option<String>,
+    /// A sentence for people: the missing file, a template's mistake.
+    #[serde(default)]
+    pub message: Option<String>,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     /// `none`, `user`, `infra`; null while it has not ended.

@@ -10,7 +10,7 @@ pub struct Event {
     /// Rises; where to go on reading.
     pub seq: i64,
     pub at: Time,
-    /// `task_state`, `run_state`, `attempt_lost`, `write_refused`, `reattached`, ...
+    /// `ti_state`, `run_state`, `attempt_lost`, `write_refused`, `reattached`, ...
     pub kind: Word,
     pub dag_id: Option<String>,
     pub run_id: Option<String>,

@@ -37,7 +37,8 @@ pub struct Run {
     pub last_event_seq: i64,
 }
 
-/// Filters of `GET /dags/{dag_id}/runs` and `GET /runs`. Newest made first.
+/// Filters of `GET /dags/{dag_id}/runs` (the last due or triggered first) and `GET /runs` (the last
+/// made first).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunQuery {

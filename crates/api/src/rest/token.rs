@@ -33,6 +33,7 @@ pub struct Token {
     pub role: Word,
     pub created_at: Time,
     pub expires_at: Option<Time>,
+    /// Since the server started; null: not since then.
     pub last_used_at: Option<Time>,
     pub revoked_at: Option<Time>,
 }

@@ -24,7 +24,7 @@ fn an_attempt_has_the_documented_fields() {
         "token": "3848290745427", "why": "replaces", "replaces": 1, "state": "ended",
         "worker": "w-3", "host": "node-b", "containment": "pidns",
         "queued_at": "2026-09-22T05:10:01.000Z", "claimed_at": null, "started_at": null,
-        "ended_at": null, "outcome": "lost", "reason": null, "exit_code": null, "signal": null,
+        "ended_at": null, "outcome": "lost", "reason": null, "message": null, "exit_code": null, "signal": null,
         "counted_as": "infra", "evidence": evidence, "refused_writes": 3, "may_still_run": true,
         "lease_expires_at": null,
     }));

@@ -173,6 +173,7 @@ impl Detail for Attempt {
             ("State", Cell::state(&self.state)),
             ("Outcome", outcome(self)),
             ("Exit", exit(self)),
+            ("Message", Cell::or_dash(self.message.as_ref())),
             ("Counted as", counted(self)),
             ("Worker", worker(self)),
             ("Containment", Cell::or_dash(self.containment.as_ref())),

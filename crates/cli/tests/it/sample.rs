@@ -149,6 +149,7 @@ pub(crate) fn attempt(number: u32) -> Attempt {
         ended_at: lost.then(|| at("05:12:00")),
         outcome: lost.then(|| "lost".into()),
         reason: None,
+        message: None,
         exit_code: None,
         signal: None,
         counted_as: lost.then(|| "infra".into()),

@@ -87,6 +87,7 @@ fn wire(attempt: attempt::Attempt, around: &Around) -> Attempt {
         started_at: time(attempt.started_at),
         ended_at: time(attempt.ended_at),
         outcome: attempt.outcome.map(|outcome| outcome.as_str().into()),
+        message: attempt.message,
         // Of what is being stopped: why.
         reason: attempt.reason.or_else(|| attempt.stop_reason.map(|stop| stop.as_str().into())),
         exit_code: attempt.exit_code.and_then(|code| i32::try_from(code).ok()),
@@ -108,10 +109,7 @@ fn lease_end(job: &Job) -> Option<Timestamp> {
 
 fn evidence(attempt: &attempt::Attempt) -> Option<Evidence> {
     let stored = attempt.evidence.as_deref()?;
-    let mut evidence: Evidence = serde_json::from_str(stored).ok()?;
-    // The words of whoever said it.
-    evidence.detail = evidence.detail.or_else(|| attempt.message.clone());
-    Some(evidence)
+    serde_json::from_str(stored).ok()
 }
 
 /// Whether nobody knows that its processes are gone: the tree of a `group` is not seen by a

@@ -81,7 +81,7 @@ impl Place {
     fn read(text: Option<&str>) -> Result<Self, Failure> {
         let Some(text) = text else { return Ok(Self::default()) };
         let wrong = || Failure::new(ProblemCode::BadRequest, "?cursor: not a cursor of a log");
-        let (base, passed) = text.split_once('+').unwrap_or((text, "0"));
+        let (base, passed) = text.split_once('.').unwrap_or((text, "0"));
         let (segment, offset) = base.split_once(':').ok_or_else(wrong)?;
         let sound = segment.parse::<u32>().is_ok() && offset.parse::<u64>().is_ok();
         let passed = passed.parse().map_err(|_| wrong())?;
@@ -90,7 +90,7 @@ impl Place {
 
     fn write(&self) -> String {
         let base = self.base.as_deref().unwrap_or("0:0");
-        if self.passed == 0 { base.into() } else { format!("{base}+{}", self.passed) }
+        if self.passed == 0 { base.into() } else { format!("{base}.{}", self.passed) }
     }
 }
 

@@ -42,8 +42,7 @@ async fn what_a_person_confirms_as_dead_is_replaced_and_says_who() {
     assert_eq!((&done["state"], &done["outcome"]), (&json!("ended"), &json!("lost")));
     assert_eq!((&done["counted_as"], &done["may_still_run"]), (&json!("infra"), &json!(false)));
     assert_eq!(done["evidence"]["kind"], "person");
-    let detail = done["evidence"]["detail"].as_str().unwrap();
-    assert_eq!(detail, "confirmed dead by owner: host was scrapped");
+    assert_eq!(done["message"], "confirmed dead by owner: host was scrapped");
     assert_eq!(fixture.post(&confirm, json!({})).await.expect(409).code(), "already-terminal");
     let events = fixture.get(&format!("/attempts/{token}/events")).await;
     assert!(

@@ -43,7 +43,7 @@ async fn a_run_from_its_trigger_to_its_end() {
     assert_eq!((&extract["state"], &extract["worker"]), (&json!("running"), &json!("w-1")));
     assert_eq!((&extract["token"], &extract["attempt_count"]), (&json!(token), &json!(1)));
     let active = fixture.get("/attempts").await;
-    assert_eq!(active.each("token"), [token.clone()]);
+    assert_eq!(active.each("token"), std::slice::from_ref(&token));
     assert_eq!(active.each("task_id"), ["extract"]);
     assert!(worker.end(&token, Ended::Exit { code: 0 }, &[("rows", json!(12))]).await);
     let outputs = fixture.get("/dags/sales/runs/r1/tasks/extract/outputs").await.expect(200).json;

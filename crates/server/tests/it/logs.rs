@@ -38,7 +38,7 @@ async fn pages_of_any_size_give_every_line_once() {
             let page = fixture.get(&path).await.expect(200);
             seen.extend(texts(&page));
             let next = page.json["next_cursor"].as_str().unwrap();
-            cursor = format!("&cursor={}", next.replace('+', "%2B"));
+            cursor = format!("&cursor={next}");
             if page.json["more"] == false {
                 break;
             }
@@ -64,7 +64,7 @@ async fn filters_narrow_what_is_shown() {
     let since = fixture.now().minus(Span::from_millis(2_500)).to_string();
     let late = fixture.get(&format!("{log}?since={since}")).await;
     assert_eq!(texts(&late), names(17..20));
-    for bad in ["grep=%28", "since=x", "cursor=x", "cursor=1:x", "cursor=1:2%2Bx"] {
+    for bad in ["grep=%28", "since=x", "cursor=x", "cursor=1:x", "cursor=1:2.x"] {
         let reply = fixture.get(&format!("{log}?{bad}")).await;
         assert!(matches!(reply.status, 400 | 422), "{bad}: {:#}", reply.json);
     }
@@ -101,7 +101,7 @@ async fn a_long_poll_waits_for_lines_and_for_the_end() {
     write(&fixture, &token, 0..1);
     let page = follower.await.unwrap();
     assert_eq!(texts(&page), names(0..1));
-    let cursor = page.json["next_cursor"].as_str().unwrap().replace('+', "%2B");
+    let cursor = page.json["next_cursor"].as_str().unwrap();
     let follower = tokio::spawn({
         let (fixture, path) = (Arc::clone(&fixture), format!("{path}&cursor={cursor}"));
         async move { fixture.get(&path).await }

@@ -1,6 +1,8 @@
 //! The REST API over a real store, with the engine's passes run by hand and a worker played
 //! through the execution API.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
 mod access;
 mod attempts;
 mod dags;

@@ -2,6 +2,9 @@ use crate::fixture::{Fixture, SALES};
 use axum::body::Body;
 use serde_json::{Value, json};
 
+/// Method, path, headers, body; status, code, and what the text says.
+type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, u16, &'a str, &'a str);
+
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
@@ -13,7 +16,7 @@ async fn what_cannot_be_read_is_named_with_its_place() {
     let runs = "/api/v1/dags/sales/runs";
     let large = "x".repeat(1 << 20) + "yy";
     let deep = "[".repeat(100_000);
-    let cases: &[(&str, &str, &[(&str, &str)], &str, u16, &str, &str)] = &[
+    let cases: &[Case<'_>] = &[
         ("GET", "/api/v1/nothing", &[auth], "", 404, "no-such-route", "/api/v1/nothing"),
         ("GET", "/", &[auth], "", 404, "no-such-route", ""),
         ("GET", "/api/v1", &[auth], "", 404, "no-such-route", ""),

@@ -14,14 +14,16 @@ pub struct AttemptFilter {
 }
 
 macro_rules! page {
-    ($states:literal, $order:literal) => {
+    ($states:literal, $token:literal) => {
         concat!(
             "SELECT token FROM attempt WHERE ",
             $states,
-            " AND token > $1 AND $2 LIKE '%,' || state || ',%'
+            " AND ",
+            $token,
+            " > $1 AND $2 LIKE '%,' || state || ',%'
               AND ($3 = '' OR dag_id = $3) AND ($4 = '' OR worker = $4)
               ORDER BY ",
-            $order,
+            $token,
             " LIMIT $5"
         )
     };

@@ -26,7 +26,7 @@ macro_rules! page {
              FROM event e LEFT JOIN run r ON r.run_pk = e.run_pk WHERE ",
             $key,
             " AND e.seq > $2 AND ($3 = '' OR e.dag_id = $3) AND ($4 = '' OR e.task_id = $4) \
-             AND ($5 = 0 OR e.map_index = $6) AND ($7 = '' OR $7 LIKE '%,' || e.kind || ',%') \
+             AND ($5 = CAST(0 AS BIGINT) OR e.map_index = $6) AND ($7 = '' OR $7 LIKE '%,' || e.kind || ',%') \
              ORDER BY e.seq LIMIT $8"
         )
     };
@@ -35,7 +35,7 @@ macro_rules! page {
 const EVENT_PAGE_OF_RUN: Stmt = Stmt::same("event_page_of_run", page!("e.run_pk = $1"));
 const EVENT_PAGE_OF_ATTEMPT: Stmt =
     Stmt::same("event_page_of_attempt", page!("e.token = $1 AND e.token > 0"));
-const EVENT_PAGE: Stmt = Stmt::same("event_page", page!("$1 = 0"));
+const EVENT_PAGE: Stmt = Stmt::same("event_page", page!("$1 = CAST(0 AS BIGINT)"));
 
 /// Events after a number.
 pub async fn page(

@@ -1,6 +1,7 @@
 //! Pools by name, with what is held of them and what waits for them.
 
-use crate::{Stmt, StoreError, Tx, values};
+use crate::{Row, Stmt, StoreError, Tx, values};
+use std::collections::BTreeMap;
 
 /// A pool in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,45 +17,46 @@ pub struct PoolUse {
 const POOL_PAGE: Stmt = Stmt::same(
     "pool_page",
     "SELECT p.name, p.slots, p.description,
-            CAST(COALESCE((SELECT SUM(h.slots) FROM hold h WHERE h.pool = p.name), 0) AS BIGINT),
-            (SELECT COUNT(*) FROM task_instance t WHERE t.state = 'scheduled' AND t.pool = p.name)
+            CAST(COALESCE((SELECT SUM(h.slots) FROM hold h WHERE h.pool = p.name), 0) AS BIGINT)
      FROM pool p WHERE p.name > $1 ORDER BY p.name LIMIT $2",
+);
+const POOL_GET: Stmt = Stmt::same(
+    "pool_get",
+    "SELECT p.name, p.slots, p.description,
+            CAST(COALESCE((SELECT SUM(h.slots) FROM hold h WHERE h.pool = p.name), 0) AS BIGINT)
+     FROM pool p WHERE p.name = $1",
+);
+const POOL_WAITING: Stmt = Stmt::same(
+    "pool_waiting",
+    "SELECT pool, COUNT(*) FROM task_instance WHERE state = 'scheduled'
+     GROUP BY pool LIMIT 10000",
 );
 
 /// Pools after a name.
 pub async fn page(tx: &Tx, after: &str, limit: u32) -> Result<Vec<PoolUse>, StoreError> {
     let rows = tx.query(&POOL_PAGE, values![after, limit]).await?;
-    rows.into_iter()
-        .map(|row| {
-            let mut c = row.columns("pool");
-            Ok(PoolUse {
-                name: c.text()?,
-                slots: c.int()?,
-                description: c.text()?,
-                held: c.int()?,
-                waiting: c.int()?,
-            })
-        })
-        .collect()
+    with_waiting(tx, rows).await
 }
-
-const POOL_GET: Stmt = Stmt::same(
-    "pool_get",
-    "SELECT p.name, p.slots, p.description,
-            CAST(COALESCE((SELECT SUM(h.slots) FROM hold h WHERE h.pool = p.name), 0) AS BIGINT),
-            (SELECT COUNT(*) FROM task_instance t WHERE t.state = 'scheduled' AND t.pool = p.name)
-     FROM pool p WHERE p.name = $1",
-);
 
 /// The pool of that name.
 pub async fn get(tx: &Tx, name: &str) -> Result<Option<PoolUse>, StoreError> {
-    let Some(row) = tx.query_opt(&POOL_GET, values![name]).await? else { return Ok(None) };
-    let mut c = row.columns("pool");
-    Ok(Some(PoolUse {
-        name: c.text()?,
-        slots: c.int()?,
-        description: c.text()?,
-        held: c.int()?,
-        waiting: c.int()?,
-    }))
+    let rows = tx.query(&POOL_GET, values![name]).await?;
+    Ok(with_waiting(tx, rows).await?.pop())
+}
+
+/// What waits is counted once for all pools.
+async fn with_waiting(tx: &Tx, rows: Vec<Row>) -> Result<Vec<PoolUse>, StoreError> {
+    let mut waiting: BTreeMap<String, i64> = BTreeMap::new();
+    for row in tx.query(&POOL_WAITING, vec![]).await? {
+        let mut c = row.columns("task_instance");
+        waiting.insert(c.text()?, c.int()?);
+    }
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("pool");
+            let (name, slots, description) = (c.text()?, c.int()?, c.text()?);
+            let waiting = waiting.get(&name).copied().unwrap_or(0);
+            Ok(PoolUse { name, slots, description, held: c.int()?, waiting })
+        })
+        .collect()
 }

@@ -27,7 +27,7 @@ const RUN_PAGE_OF_DAG: Stmt = Stmt::same(
        AND ($4 = '' OR $4 LIKE '%,' || state || ',%')
        AND ($5 = '' OR run_type = $5)
        AND ($6 = '' OR substr(run_id, 1, length($6)) = $6)
-       AND ($7 = 0 OR (logical_date >= $8 AND logical_date < $9))
+       AND ($7 = CAST(0 AS BIGINT) OR (logical_date >= $8 AND logical_date < $9))
      ORDER BY run_after DESC, run_pk DESC LIMIT $10",
 );
 
@@ -62,7 +62,7 @@ const RUN_PAGE: Stmt = Stmt::same(
        AND ($2 = '' OR $2 LIKE '%,' || state || ',%')
        AND ($3 = '' OR run_type = $3)
        AND ($4 = '' OR substr(run_id, 1, length($4)) = $4)
-       AND ($5 = 0 OR (logical_date >= $6 AND logical_date < $7))
+       AND ($5 = CAST(0 AS BIGINT) OR (logical_date >= $6 AND logical_date < $7))
      ORDER BY run_pk DESC LIMIT $8",
 );
 
