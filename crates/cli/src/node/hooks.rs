@@ -1,7 +1,7 @@
 //! Crash points: `FENCEPOST_CRASH=POINT[:N]` aborts the process at the N-th passage of a point.
 //!
-//! Only in builds with the feature `crash-points`; `FENCEPOST_CRASH_LIST=FILE` writes the names of
-//! the points that are passed, each once, to a file. Other builds refuse the variables rather than
+//! Only in builds with the feature `crash-points`; `FENCEPOST_CRASH_LIST=FILE` writes the name of
+//! each point that is passed to a file, a line for each passage. Other builds refuse the variables rather than
 //! ignore them.
 
 use crate::environment::Environment;
@@ -51,8 +51,7 @@ pub(super) fn hooks(crash: &Crash) -> Outcome<Hooks> {
         let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
         let count = passed.entry(point.to_owned()).or_insert(0);
         *count += 1;
-        if *count == 1
-            && let Some(list) = &list
+        if let Some(list) = &list
             && let Ok(mut file) = std::fs::File::options().create(true).append(true).open(list)
         {
             let _ = writeln!(file, "{point}");

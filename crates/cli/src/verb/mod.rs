@@ -5,6 +5,7 @@ mod attempts;
 mod completion;
 mod config;
 mod dags;
+mod demo;
 mod doctor;
 mod events;
 mod explain;
@@ -35,6 +36,8 @@ pub(crate) enum Verb {
     Init(init::Init),
     Standalone(standalone::Standalone),
     Run(run::RunFile),
+    #[command(subcommand)]
+    Demo(demo::Demo),
     Validate(validate::Validate),
     #[command(subcommand)]
     Dags(dags::Dags),
@@ -71,6 +74,7 @@ impl Verb {
             Self::Init(args) => init::run(cx, args),
             Self::Standalone(args) => standalone::run(cx, args),
             Self::Run(args) => run::run_file(cx, args),
+            Self::Demo(args) => demo::run(cx, &args),
             Self::Validate(args) => validate::run(cx, args),
             Self::Dags(args) => dags::run(cx, args),
             Self::Runs(args) => runs::run(cx, args),
