@@ -24,7 +24,7 @@ const READ_MAX: usize = 256 << 10;
 /// Reads for one page: a filter that passes little ends the page early, to be gone on with.
 const READS: usize = 64;
 /// Bytes that a filtered tail is looked for in.
-const TAIL_MAX: usize = 16 << 20;
+const TAIL_MAX: usize = 4 << 20;
 const PATTERN_MAX: usize = 1_000;
 const PATTERN_SIZE: usize = 1 << 20;
 

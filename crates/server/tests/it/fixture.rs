@@ -23,6 +23,7 @@ use fencepost_store::{Store, StoreClock};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -35,12 +36,19 @@ pub(crate) struct Points {
     pub(crate) failing: Mutex<Vec<(String, u32)>>,
     /// After the first point, the next one that begins as the second fails once.
     pub(crate) afterwards: Mutex<Vec<(String, String)>>,
+    /// A point whose first passage tells that it was reached, and waits to be let go.
+    pub(crate) gate: Mutex<Option<(String, Sender<()>, Receiver<()>)>>,
     pub(crate) passed: AtomicU64,
 }
 
 impl Points {
     fn verdict(&self, point: &str) -> HookVerdict {
         self.passed.fetch_add(1, Ordering::SeqCst);
+        let gate = self.gate.lock().unwrap().take_if(|(closed, ..)| closed == point);
+        if let Some((_, reached, release)) = gate {
+            reached.send(()).unwrap();
+            release.recv().unwrap();
+        }
         let mut afterwards = self.afterwards.lock().unwrap();
         let due = afterwards.iter().position(|(first, _)| point == first);
         let due = due.map(|place| afterwards.remove(place).1);
@@ -54,6 +62,14 @@ impl Points {
         }
         failing.extend(due.map(|prefix| (prefix, 1)));
         HookVerdict::Go
+    }
+
+    /// Closes a point once: what tells that it was reached, and what opens it.
+    pub(crate) fn close(&self, point: &str) -> (Receiver<()>, Sender<()>) {
+        let (reached, was_reached) = channel();
+        let (open, opened) = channel();
+        *self.gate.lock().unwrap() = Some((point.into(), reached, opened));
+        (was_reached, open)
     }
 
     pub(crate) fn after(&self, first: &str, then: &str) {

@@ -1,6 +1,8 @@
 use crate::fixture::{Fixture, SALES};
 use axum::body::Body;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Method, path, headers, body; status, code, and what the text says.
 type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, u16, &'a str, &'a str);
@@ -123,4 +125,26 @@ async fn a_store_that_does_not_answer_is_said_to_be_unavailable() {
     fixture.get("/dags").await.expect(503);
     fixture.get("/dags").await.expect(200);
     fixture.post("/dags/sales/runs", json!({})).await.expect(202);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn what_was_begun_is_done_though_its_caller_hangs_up() {
+    let fixture = Arc::new(Fixture::new().await);
+    fixture.load(&[("sales.yaml", SALES)]).await;
+    let (reached, open) = fixture.points.close("trigger:run_insert");
+    let caller = tokio::spawn({
+        let fixture = Arc::clone(&fixture);
+        async move { fixture.post("/dags/sales/runs", json!({"run_id": "r"})).await }
+    });
+    let wait = move || reached.recv_timeout(Duration::from_secs(30));
+    tokio::task::spawn_blocking(wait).await.unwrap().unwrap();
+    caller.abort();
+    open.send(()).unwrap();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    let found = async {
+        while fixture.get("/dags/sales/runs/r").await.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), found).await.unwrap();
 }
