@@ -11,6 +11,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use fencepost_core::time::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Oldest first. A text that was released is never edited.
@@ -127,7 +128,12 @@ fn back_up(path: &Path, version: usize) -> Result<(), StoreError> {
 
 fn checksum(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(digest.len() * 2);
+    for byte in digest {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 #[cfg(test)]

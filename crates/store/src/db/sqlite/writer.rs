@@ -72,7 +72,7 @@ fn finish(
         let _ = connection.execute_batch("ROLLBACK");
     }
     for (op, reply) in group {
-        let answer = result.as_ref().map(|()| ()).map_err(|cause| {
+        let answer = result.clone().map_err(|cause| {
             let message = format!("rolled back with its group: {}", cause.message);
             StoreError::new(cause.kind, op, message)
         });
@@ -138,10 +138,7 @@ fn undo(connection: &Connection, op: &'static str, failed: Option<StoreError>) -
 /// What a session is told after its first failure.
 fn ended(op: &'static str, first: &StoreError) -> StoreError {
     let message = format!("the transaction has failed before: {}", first.message);
-    let kind = match first.kind {
-        // Only the statement that broke a rule of the schema is the caller's to explain.
-        StoreErrorKind::Constraint => StoreErrorKind::Unavailable,
-        kind => kind,
-    };
-    StoreError::new(kind, op, message)
+    // A rule of the schema was broken by the first statement, not by this one.
+    let is_own = first.kind != StoreErrorKind::Constraint;
+    StoreError::new(if is_own { first.kind } else { StoreErrorKind::Unavailable }, op, message)
 }

@@ -126,15 +126,17 @@ pub async fn move_tasks(tx: &Tx, moves: &[TaskMove]) -> Result<Vec<Moved>, Store
         .collect()
 }
 
-// Of running runs only: the marks of a run that waits for its turn must not hide the others.
+// Of running runs only: the marks of a run that waits for its turn must not hide the others. Not a
+// join, which SQLite may begin at the runs: it would walk all instances of those that are running.
 const TI_RECHECK: Stmt = Stmt::same(
     "ti_recheck",
     concat!(
         "SELECT ",
         columns!("t."),
-        " FROM task_instance t JOIN run r ON r.run_pk = t.run_pk
-          WHERE t.recheck > 0 AND t.recheck <= $1 AND r.state = 'running'
+        " FROM task_instance t
+          WHERE t.recheck > 0 AND t.recheck <= $1
             AND (t.recheck, t.run_pk, t.task_index) > ($2, $3, $4)
+            AND (SELECT r.state FROM run r WHERE r.run_pk = t.run_pk) = 'running'
           ORDER BY t.recheck, t.run_pk, t.task_index LIMIT $5"
     ),
 );

@@ -1,0 +1,107 @@
+//! Readers: one snapshot each, beside the writer.
+
+use super::conformance;
+use crate::place::Place;
+use crate::rows::{key, make, mark, marks, settle, ti};
+use fencepost_core::state::{RunState, TiState};
+use fencepost_core::trigger_rule::UpstreamCounts;
+use fencepost_store::query::task_instance::{self, TaskMove};
+use fencepost_store::query::{outbox, run};
+
+conformance!(
+    a_reader_sees_one_snapshot_and_holds_up_no_writer,
+    a_reader_cannot_write,
+    a_commit_is_seen_by_the_next_reader,
+    marks_of_waiting_runs_do_not_hide_those_of_running_ones,
+    candidates_are_of_running_runs_that_are_not_paused,
+);
+
+async fn a_reader_sees_one_snapshot_and_holds_up_no_writer(place: &impl Place) {
+    let store = place.open();
+    let reader = store.read("look").await.unwrap();
+    assert_eq!(outbox::due(&reader, 10).await.unwrap(), []);
+    let tx = store.begin("write").await.unwrap();
+    mark(&tx, "new").await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(outbox::due(&reader, 10).await.unwrap(), [], "its snapshot is older");
+    assert_eq!(marks(&store).await, ["new"]);
+}
+
+async fn a_reader_cannot_write(place: &impl Place) {
+    let store = place.open();
+    let reader = store.read("look").await.unwrap();
+    assert!(mark(&reader, "no").await.is_err());
+    drop(reader);
+    assert_eq!(marks(&store).await, [] as [&str; 0]);
+}
+
+async fn a_commit_is_seen_by_the_next_reader(place: &impl Place) {
+    let (store, other) = (place.open(), place.open());
+    for n in 1..=50 {
+        let tx = store.begin("write").await.unwrap();
+        mark(&tx, "x").await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(marks(&store).await.len(), n);
+        assert_eq!(marks(&other).await.len(), n, "through another store");
+    }
+}
+
+/// Section 3: rows that need nothing never hide the one that does.
+async fn marks_of_waiting_runs_do_not_hide_those_of_running_ones(place: &impl Place) {
+    let store = place.open();
+    let running = settle(&store).await;
+    let tx = store.begin("make").await.unwrap();
+    let marked = |run_pk, task| {
+        let mut row = ti(key(run_pk, task), TiState::None);
+        (row.recheck, row.upstream) = (1, UpstreamCounts { total: 2, ..UpstreamCounts::default() });
+        row
+    };
+    // Keys of runs that wait for their turn come first in the order.
+    let waiting: Vec<_> = (0..5).map(|task| marked(running - 1, task)).collect();
+    make(&tx, &waiting).await;
+    make(&tx, &[marked(running, 7)]).await;
+    let found = task_instance::recheck(&tx, 2, (0, 0, 0), 3).await.unwrap();
+    assert_eq!(found.iter().map(|row| row.key).collect::<Vec<_>>(), [key(running, 7)]);
+    assert_eq!(found[0].upstream.total, 2);
+    let next = task_instance::recheck(&tx, 2, (1, running, 7), 3).await.unwrap();
+    assert_eq!(next, [], "the page after it");
+    let to = TaskMove {
+        run_pk: running,
+        task_index: 7,
+        to: TiState::Skipped,
+        reason: "trigger_rule".into(),
+    };
+    let moved = task_instance::move_tasks(&tx, &[to.clone(), to]).await.unwrap();
+    assert_eq!(moved.len(), 1, "only what is `none` moves");
+    let row = task_instance::get(&tx, &[key(running, 7)]).await.unwrap().remove(0);
+    assert_eq!((row.state, row.recheck, row.forward_due), (TiState::Skipped, 0, true));
+}
+
+async fn candidates_are_of_running_runs_that_are_not_paused(place: &impl Place) {
+    let store = place.open();
+    let run_pk = settle(&store).await;
+    let tx = store.begin("make").await.unwrap();
+    let mut rows: Vec<_> = (0..4).map(|task| ti(key(run_pk, task), TiState::Scheduled)).collect();
+    for (row, priority) in rows.iter_mut().zip([1, 5, 5, 9]) {
+        row.priority = priority;
+    }
+    rows[3].pool = "q".into();
+    make(&tx, &rows).await;
+    let pair = |pool: &str| ("d".to_owned(), pool.to_owned());
+    let found = async |pool: &str, limit, offset| {
+        let found = task_instance::candidates(&tx, &pair(pool), limit, offset).await.unwrap();
+        found.iter().map(|row| row.key.task_index).collect::<Vec<_>>()
+    };
+    assert_eq!(found("p", 9, 0).await, [1, 2, 0]);
+    assert_eq!(found("p", 2, 1).await, [2, 0]);
+    assert_eq!(found("q", 9, 0).await, [3]);
+    let first = task_instance::next_pair(&tx, &(String::new(), String::new())).await.unwrap();
+    assert_eq!(first, Some(pair("p")));
+    assert_eq!(task_instance::next_pair(&tx, &pair("p")).await.unwrap(), Some(pair("q")));
+    assert_eq!(task_instance::next_pair(&tx, &pair("q")).await.unwrap(), None);
+    run::pause(&tx, run_pk, true).await.unwrap();
+    assert_eq!(found("p", 9, 0).await, [] as [u32; 0]);
+    run::pause(&tx, run_pk, false).await.unwrap();
+    run::end(&tx, run_pk, RunState::Running, RunState::Failed, "x").await.unwrap();
+    assert_eq!(found("p", 9, 0).await, [] as [u32; 0]);
+}

@@ -1,0 +1,10 @@
+//! The conformance suite of the store: `conformance` runs on every driver, `sqlite` is about that
+//! driver alone, `statements` reads the sources.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod conformance;
+mod place;
+mod rows;
+mod sqlite;
+mod statements;
