@@ -206,6 +206,8 @@ pub(super) async fn cancel(call: &Call, kill: bool) -> Done {
     check_text("/reason", action.reason.as_deref())?;
     let (dag_id, run_id) = (call.arg(0), call.arg(1));
     let run = run_control::cancel(call.cx(), dag_id, run_id, kill, call.by()).await?;
+    // The order to stop is committed: a worker that waits for one need not wait longer.
+    call.cx().wakes.workers();
     keep_reason(call, of_run(&run), action.reason).await?;
     show(call).await
 }

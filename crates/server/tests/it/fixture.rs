@@ -3,7 +3,9 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
-use fencepost_api::execution::{Assignment, Ended, ExecutionApi, Poll, Register, Report, Start};
+use fencepost_api::execution::{
+    Assignment, Ended, ExecutionApi, Poll, Polled, Register, Report, Start,
+};
 use fencepost_api::rest::ConfigValue;
 use fencepost_core::hook::{HookVerdict, Hooks};
 use fencepost_core::time::{Span, Timestamp};
@@ -340,18 +342,23 @@ impl Played {
         claimed
     }
 
-    /// Claims everything that waits.
-    pub(crate) async fn claim_all(&self) -> Vec<Assignment> {
+    /// Work and orders, as soon as there are some.
+    pub(crate) async fn poll(&self, wait_ms: u64) -> Polled {
         let held = self.held.lock().unwrap().clone();
         let poll = Poll {
             job_id: self.job_id.clone(),
             held,
             free_slots: 1_000,
             queues: vec!["default".into()],
-            wait_ms: 0,
+            wait_ms,
             known_stops: Vec::new(),
         };
-        let polled = self.api.poll(poll).await.unwrap();
+        self.api.poll(poll).await.unwrap()
+    }
+
+    /// Claims everything that waits.
+    pub(crate) async fn claim_all(&self) -> Vec<Assignment> {
+        let polled = self.poll(0).await;
         self.held.lock().unwrap().extend(polled.assignments.iter().map(|a| a.token.clone()));
         polled.assignments
     }

@@ -39,3 +39,32 @@ async fn a_server_that_ends_lets_its_followers_go() {
     let found = tokio::time::timeout(limit, follower).await.unwrap().unwrap();
     assert_eq!(found.items().len(), 0);
 }
+
+#[tokio::test]
+async fn a_worker_that_waits_hears_of_a_cancel_at_once() {
+    let fixture = Fixture::new().await;
+    fixture.load(&[("sales.yaml", SALES)]).await;
+    fixture.post("/dags/sales/runs", json!({"run_id": "r"})).await.expect(202);
+    fixture.turn().await;
+    let worker = fixture.worker().await;
+    let token = worker.start_all().await.remove(0).token;
+    // Hints that are left over from before are used up.
+    worker.poll(1).await;
+    let waiting = tokio::spawn({
+        let worker = worker.clone();
+        async move {
+            loop {
+                let polled = worker.poll(60_000).await;
+                if !polled.stops.is_empty() {
+                    return polled;
+                }
+            }
+        }
+    });
+    tokio::task::yield_now().await;
+    fixture.post("/dags/sales/runs/r:cancel", json!({})).await.expect(200);
+    let limit = std::time::Duration::from_secs(30);
+    let polled = tokio::time::timeout(limit, waiting).await.unwrap().unwrap();
+    let orders: Vec<&str> = polled.stops.iter().map(|stop| stop.token.as_str()).collect();
+    assert_eq!((orders, polled.stops[0].reason.as_str()), (vec![token.as_str()], "cancel"));
+}
