@@ -29,6 +29,8 @@ pub struct AttemptFacts {
     pub token: fencepost_core::id::Token,
     pub number: u32,
     pub prev_outcome: String,
+    /// The last checkpoint of the attempts before it, in hexadecimal.
+    pub checkpoint: Option<String>,
 }
 
 /// Loads the outputs that a task may speak of: those of its direct upstreams, and of all its

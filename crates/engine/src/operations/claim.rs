@@ -118,6 +118,7 @@ pub async fn load(
                     token: attempt.token,
                     number: attempt.attempt_number,
                     prev_outcome: attempt.prev_outcome.clone(),
+                    checkpoint: task_instance::checkpoint(&tx, attempt.ti).await?,
                 };
                 let (run, ti) = (run.clone(), ti.clone());
                 Ok(Facts { version, run, ti, outputs, attempt: Some(own) })
@@ -152,6 +153,7 @@ pub async fn release(
         exit_code: None,
         signal: None,
         evidence: None,
+        checkpoint: None,
         digest: format!("release:{token}"),
     });
     super::report::report(cx, job_id, reports.collect()).await

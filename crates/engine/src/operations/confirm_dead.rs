@@ -64,6 +64,7 @@ fn person_report(attempt: &Attempt, message: String) -> EndReport {
         exit_code: None,
         signal: None,
         evidence: Some("person".into()),
+        checkpoint: None,
         digest: digest(attempt.token),
     }
 }

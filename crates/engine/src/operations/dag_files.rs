@@ -1,12 +1,13 @@
 //! DAG files become versions. Equal content makes no second version; a file that vanished makes
 //! its DAG inactive, while its runs go on.
 
+use crate::Cx;
 use crate::error::EngineError;
 use crate::log;
 use crate::scheduler::first_look;
-use crate::Cx;
 use fencepost_core::dag::Dag;
 use fencepost_core::schedule::{Calendar, Schedule};
+use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
 use fencepost_store::query::dag::{self, DagRow, NewVersion};
 use fencepost_store::query::event::{self, Event};
@@ -48,7 +49,10 @@ pub async fn load(
     let mut loaded = Loaded::default();
     for file in changed {
         match &file.content {
-            Ok(read) => take(&tx, present, file, read, &mut loaded).await?,
+            Ok(read) => {
+                let mut taking = Taking { cx, tx: &tx, present, loaded: &mut loaded };
+                taking.take(file, read).await?;
+            }
             Err(errors) => {
                 dag::set_import_error(&tx, &file.fileloc, Some(errors)).await?;
                 loaded.broken.push(file.fileloc.clone());
@@ -70,54 +74,83 @@ pub async fn load(
     Ok(loaded)
 }
 
-async fn take(
-    tx: &Tx,
-    present: &BTreeSet<String>,
-    file: &DagFile,
-    read: &ReadDag,
-    loaded: &mut Loaded,
-) -> Result<(), EngineError> {
-    let dag_id = read.dag.dag_id.as_str();
-    let existing = dag::get(tx, dag_id).await?;
-    if let Some(other) = &existing
-        && other.is_active
-        && other.fileloc != file.fileloc
-        && present.contains(&other.fileloc)
-    {
-        let errors = serde_json::json!([{
-            "path": file.fileloc, "line": 1, "column": 1, "severity": "error",
-            "code": "duplicate-dag",
-            "message": format!("`{dag_id}` is defined in {} already", other.fileloc),
-            "hint": "give one of them another dag_id",
-        }]);
-        dag::set_import_error(tx, &file.fileloc, Some(&errors)).await?;
-        loaded.broken.push(file.fileloc.clone());
-        return Ok(());
-    }
-    dag::set_import_error(tx, &file.fileloc, None).await?;
-    loaded.deactivated.extend(dag::deactivate(tx, &file.fileloc, dag_id).await?);
-    let newest = dag::versions(tx, dag_id, 1).await?.into_iter().next();
-    let same = newest.as_ref().is_some_and(|v| v.content_hash == read.content_hash);
-    let unchanged = existing.as_ref().is_some_and(|row| row.is_active);
-    if same && unchanged && existing.as_ref().is_some_and(|row| row.fileloc == file.fileloc) {
-        return Ok(());
-    }
-    let (version, version_pk) = match newest {
-        Some(newest) if same => (newest.version, newest.version_pk),
-        newest => {
-            let version = newest.map_or(1, |newest| newest.version + 1);
-            let (hash, ir) = (&read.content_hash, &read.ir);
-            let source = &read.source;
-            let new = NewVersion { dag_id, version, content_hash: hash, ir, source };
-            loaded.new_versions.push(dag_id.to_owned());
-            (version, dag::insert_version(tx, new).await?)
+/// What the taking of one file works with.
+struct Taking<'a> {
+    cx: &'a Cx,
+    tx: &'a Tx,
+    present: &'a BTreeSet<String>,
+    loaded: &'a mut Loaded,
+}
+
+impl Taking<'_> {
+    async fn take(&mut self, file: &DagFile, read: &ReadDag) -> Result<(), EngineError> {
+        let Self { cx, tx, present, loaded } = self;
+        let dag_id = read.dag.dag_id.as_str();
+        let existing = dag::get(tx, dag_id).await?;
+        if let Some(other) = &existing
+            && other.is_active
+            && other.fileloc != file.fileloc
+            && present.contains(&other.fileloc)
+        {
+            let errors = serde_json::json!([{
+                "path": file.fileloc, "line": 1, "column": 1, "severity": "error",
+                "code": "duplicate-dag",
+                "message": format!("`{dag_id}` is defined in {} already", other.fileloc),
+                "hint": "give one of them another dag_id",
+            }]);
+            dag::set_import_error(tx, &file.fileloc, Some(&errors)).await?;
+            loaded.broken.push(file.fileloc.clone());
+            return Ok(());
         }
-    };
-    let row = row(tx, file, &read.dag, existing, (version, version_pk));
-    dag::upsert(tx, &row).await?;
-    let what = line("dag_version", dag_id, &format!("version {version} from {}", file.fileloc));
-    event::append(tx, vec![what]).await?;
-    Ok(())
+        dag::set_import_error(tx, &file.fileloc, None).await?;
+        loaded.deactivated.extend(dag::deactivate(tx, &file.fileloc, dag_id).await?);
+        let newest = dag::versions(tx, dag_id, 1).await?.into_iter().next();
+        let same = newest.as_ref().is_some_and(|v| v.content_hash == read.content_hash);
+        let unchanged = existing.as_ref().is_some_and(|row| row.is_active);
+        if same && unchanged && existing.as_ref().is_some_and(|row| row.fileloc == file.fileloc) {
+            return Ok(());
+        }
+        let (version, version_pk) = match newest {
+            Some(newest) if same => (newest.version, newest.version_pk),
+            newest => {
+                let version = newest.map_or(1, |newest| newest.version + 1);
+                let (hash, ir) = (&read.content_hash, &read.ir);
+                let source = &read.source;
+                let new = NewVersion { dag_id, version, content_hash: hash, ir, source };
+                loaded.new_versions.push(dag_id.to_owned());
+                (version, dag::insert_version(tx, new).await?)
+            }
+        };
+        let (slot_cursor, next_slot_at) = place(cx, tx, &read.dag, existing.as_ref()).await?;
+        let mut row = row(tx, file, &read.dag, existing, (version, version_pk));
+        (row.slot_cursor, row.next_slot_at) = (slot_cursor, next_slot_at);
+        dag::upsert(tx, &row).await?;
+        let what = line("dag_version", dag_id, &format!("version {version} from {}", file.fileloc));
+        event::append(tx, vec![what]).await?;
+        Ok(())
+    }
+}
+
+/// The place of a schedule, and when to look at it. A DAG that runs on with the same schedule keeps
+/// both: a slot that is due in this very moment is not lost to an edit of something else.
+async fn place(
+    cx: &Cx,
+    tx: &Tx,
+    dag: &Dag,
+    existing: Option<&DagRow>,
+) -> Result<(Option<Timestamp>, Option<Timestamp>), EngineError> {
+    if let Some(row) = existing.filter(|row| row.is_active && !row.is_paused) {
+        match cx.catalog.version(tx, row.version_pk).await {
+            Ok(old) if old.dag.timing == dag.timing => {
+                return Ok((row.slot_cursor, row.next_slot_at));
+            }
+            Ok(_) => {}
+            Err(error) => drop(error.of_one_version()?),
+        }
+    }
+    let cursor = existing.and_then(|row| row.slot_cursor);
+    Ok(Calendar::new(&dag.timing)
+        .map_or((cursor, None), |c| first_look(&c, dag.timing.catchup, cursor, tx.now())))
 }
 
 fn row(
@@ -128,9 +161,6 @@ fn row(
     version: (i64, i64),
 ) -> DagRow {
     let now = tx.now();
-    let cursor = existing.as_ref().and_then(|row| row.slot_cursor);
-    let (slot_cursor, next_slot_at) = Calendar::new(&dag.timing)
-        .map_or((cursor, None), |c| first_look(&c, dag.timing.catchup, cursor, now));
     DagRow {
         dag_id: dag.dag_id.as_str().into(),
         version: version.0,
@@ -144,8 +174,8 @@ fn row(
         schedule: schedule_text(&dag.timing.schedule),
         max_active_runs: dag.limits.max_active_runs.into(),
         max_active_tasks: dag.limits.max_active_tasks.into(),
-        slot_cursor,
-        next_slot_at,
+        slot_cursor: None,
+        next_slot_at: None,
         created_at: existing.as_ref().map_or(now, |row| row.created_at),
         updated_at: now,
         paused_by: existing.and_then(|row| row.paused_by),

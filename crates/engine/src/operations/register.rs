@@ -11,6 +11,7 @@ use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::job::{self, Job};
+use fencepost_store::query::task_instance;
 
 /// Who it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,10 +147,26 @@ pub async fn leave(cx: &Cx, job_id: JobId) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Renews a job's lease.
-pub async fn renew(cx: &Cx, job_id: JobId, seq: i64) -> Result<(), EngineError> {
+/// Renews a job's lease, and keeps the checkpoints that came with the beat.
+pub async fn renew(
+    cx: &Cx,
+    job_id: JobId,
+    seq: i64,
+    checkpoints: &[(Token, String)],
+) -> Result<(), EngineError> {
     let tx = cx.store.begin("renew").await?;
     job::renew(&tx, &[(job_id, seq)]).await?;
+    let tokens: Vec<Token> = checkpoints.iter().map(|(token, _)| *token).collect();
+    let mut kept = Vec::new();
+    for own in attempt::get(&tx, &tokens).await? {
+        let of = |(token, _): &&(Token, String)| *token == own.token;
+        if own.job_id == Some(job_id)
+            && let Some((token, text)) = checkpoints.iter().find(of)
+        {
+            kept.push((own.ti, *token, text.clone()));
+        }
+    }
+    task_instance::set_checkpoints(&tx, &kept).await?;
     tx.commit().await?;
     Ok(())
 }

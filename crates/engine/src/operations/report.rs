@@ -40,6 +40,8 @@ pub struct EndReport {
     pub signal: Option<i64>,
     /// With `Ending::Gone`: `exit_status`, `successor`, `boot_id`, `self_fence`, `person`.
     pub evidence: Option<String>,
+    /// Its last checkpoint, in hexadecimal.
+    pub checkpoint: Option<String>,
     /// Of the report as it was sent.
     pub digest: String,
 }
@@ -70,6 +72,7 @@ struct Batch {
     changes: Vec<TiChange>,
     outputs: Vec<(TiKey, Token, Vec<(String, Value)>)>,
     marks: Vec<TiKey>,
+    checkpoints: Vec<(TiKey, Token, String)>,
     events: Vec<Event>,
 }
 
@@ -166,6 +169,9 @@ impl Batch {
         if verdict.event == TiEvent::Succeed || verdict.event == TiEvent::SkipItself {
             self.outputs.push((ti.key, attempt.token, report.outputs.clone()));
         }
+        if let Some(checkpoint) = &report.checkpoint {
+            self.checkpoints.push((ti.key, attempt.token, checkpoint.clone()));
+        }
         if to == TiState::None {
             self.marks.push(ti.key);
         }
@@ -215,6 +221,8 @@ impl Batch {
             let kind = fencepost_store::StoreErrorKind::Unavailable;
             fencepost_store::StoreError::new(kind, "report", format!("{what} moved meanwhile"))
         };
+        // While the instance still runs under this token: the change below ends that.
+        task_instance::set_checkpoints(tx, &self.checkpoints).await?;
         if attempt::end(tx, &self.ends).await?.contains(&false) {
             return Err(conflict("an attempt").into());
         }

@@ -1,1 +1,276 @@
-//! x
+//! Exhaustive crash points, in process: a scenario runs once to list every point that it passes;
+//! then once more for every point and every way to die there, to the same end.
+//!
+//! A crash takes everything that is in memory with it: the context, its caches, the workers. Only
+//! the store's file and the processes of tasks stay.
+
+use crate::world::{Act, Kind, Trip, What, World, clears, exit, gone, request, says, stay};
+use fencepost_engine::error::EngineError;
+use fencepost_engine::operations::clear::clear;
+use fencepost_engine::operations::run_control::{cancel, delete_run};
+use fencepost_engine::operations::trigger::trigger;
+use std::collections::BTreeMap;
+
+/// What a person does, once something holds.
+#[derive(Debug, Clone, Copy)]
+enum Person {
+    Triggers,
+    /// Once a process runs.
+    Cancels,
+    ClearsRunning,
+    /// Once the run is over.
+    Clears,
+    Deletes,
+}
+
+struct Scenario {
+    file: &'static str,
+    script: fn(&What) -> Act,
+    people: &'static [Person],
+}
+
+/// How a scenario ended.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    runs: Vec<String>,
+    /// Starts by run and task.
+    starts: BTreeMap<String, usize>,
+    /// Successes by run and task.
+    successes: BTreeMap<String, usize>,
+    outputs: usize,
+}
+
+const TURNS_MAX: usize = 300;
+
+impl Scenario {
+    async fn play(&self, trip: Option<Trip>) -> (End, Vec<String>) {
+        let mut world = World::of(&[self.file]).await;
+        world.script(self.script);
+        world.faults.arm(trip);
+        let mut people = self.people.iter().copied().peekable();
+        for _ in 0..TURNS_MAX {
+            if world.faults.is_down() {
+                world.restart().await;
+            }
+            if let Some(person) = people.peek()
+                && is_due(&world, *person).await
+            {
+                match act(&world, *person).await {
+                    Ok(()) => drop(people.next()),
+                    Err(EngineError::Store(_)) => continue,
+                    // It was done, and its answer lost.
+                    Err(EngineError::Refused(_)) => drop(people.next()),
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            let turn = world.turn().await;
+            if turn.moved > 0 || !turn.errors.is_empty() {
+                continue;
+            }
+            if people.peek().is_none() && world.unfinished_runs().await.is_empty() {
+                return (end(&world).await, world.faults.list());
+            }
+            if people.peek().is_none() || !is_due(&world, *people.peek().unwrap()).await {
+                world.wait(&turn);
+            }
+        }
+        panic!("it does not come to its end: {:?}", world.unfinished_runs().await);
+    }
+
+    /// Every point with every verdict; how many worlds that were.
+    async fn everywhere(&self, name: &str) {
+        let (expected, points) = self.play(None).await;
+        let distinct: std::collections::BTreeSet<&String> = points.iter().collect();
+        let mut worlds = 0;
+        for (at, point) in (1_u64..).zip(&points) {
+            let commits = point.ends_with(":after_commit");
+            let kinds: &[Kind] = if commits {
+                &[Kind::Fail, Kind::Unknown, Kind::Crash]
+            } else {
+                &[Kind::Fail, Kind::Crash]
+            };
+            for kind in kinds {
+                let trip = Trip { at, kind: *kind };
+                let (found, _) = self.play(Some(trip)).await;
+                assert_eq!(found, expected, "{name}: {kind:?} at passage {at}, {point}");
+                worlds += 1;
+            }
+        }
+        println!(
+            "{name}: {} passages of {} points, {worlds} worlds",
+            points.len(),
+            distinct.len()
+        );
+    }
+}
+
+async fn is_due(world: &World, person: Person) -> bool {
+    match person {
+        Person::Triggers => true,
+        Person::Cancels | Person::ClearsRunning => !world.machine.running().is_empty(),
+        Person::Clears | Person::Deletes => {
+            !world.all_runs().await.is_empty() && world.unfinished_runs().await.is_empty()
+        }
+    }
+}
+
+async fn act(world: &World, person: Person) -> Result<(), EngineError> {
+    let cx = &world.cx;
+    match person {
+        Person::Triggers => trigger(cx, request("d", "r")).await.map(drop),
+        Person::Cancels => cancel(cx, "d", "r", false, "me").await.map(drop),
+        Person::ClearsRunning | Person::Clears => clear(cx, &clears("d", "r")).await.map(drop),
+        Person::Deletes => delete_run(cx, "d", "r", "me").await,
+    }
+}
+
+async fn end(world: &World) -> End {
+    let mut end = End {
+        runs: Vec::new(),
+        starts: BTreeMap::new(),
+        successes: BTreeMap::new(),
+        outputs: 0,
+    };
+    for run in world.all_runs().await {
+        let shown = world.shown("d", &run.run_id).await;
+        end.runs.push(format!("{} {shown}", run.run_id));
+        for ti in world.tis_of(&run).await {
+            let name = crate::world::shown(&ti);
+            let attempts = world.attempts("d", &run.run_id, &name).await;
+            let good = |a: &&fencepost_store::query::attempt::Attempt| {
+                a.outcome == Some(fencepost_core::state::Outcome::Success)
+            };
+            let key = format!("{} {name}", run.run_id);
+            end.successes.insert(key, attempts.iter().filter(good).count());
+            end.outputs += world.outputs("d", &run.run_id, &name).await.len();
+        }
+    }
+    for (_, what) in &world.machine.ledger {
+        *end.starts.entry(format!("{} {}", what.run_id, what.name())).or_default() += 1;
+    }
+    end
+}
+
+macro_rules! scenario {
+    ($name:ident, $file:expr, $script:expr, $people:expr) => {
+        #[tokio::test]
+        async fn $name() {
+            let scenario = Scenario { file: $file, script: $script, people: $people };
+            scenario.everywhere(stringify!($name)).await;
+        }
+    };
+}
+
+scenario!(
+    a_five_task_diamond_ends_the_same_whatever_dies,
+    "
+dag_id: d
+tasks:
+  a: {run: x}
+  b: {run: x, depends_on: [a]}
+  c: {run: x, depends_on: [a]}
+  d: {run: x, depends_on: [b, c]}
+  e: {noop: true, depends_on: [d]}
+",
+    |what| says("n", serde_json::json!(what.task_id)),
+    &[Person::Triggers]
+);
+scenario!(
+    a_retry_comes_once_whatever_dies,
+    "
+dag_id: d
+tasks:
+  t: {run: x, retries: 1, retry_delay: 5m}
+",
+    |what| exit(u8::from(what.attempt == 1)),
+    &[Person::Triggers]
+);
+scenario!(
+    a_replacement_comes_once_whatever_dies,
+    "
+dag_id: d
+tasks:
+  t: {run: x}
+",
+    |what| if what.attempt == 1 { gone() } else { exit(0) },
+    &[Person::Triggers]
+);
+scenario!(
+    a_cancel_of_what_runs_is_final_whatever_dies,
+    "
+dag_id: d
+tasks:
+  t: {run: x, retries: 3}
+  after: {run: x, depends_on: [t]}
+",
+    |_| stay(),
+    &[Person::Triggers, Person::Cancels]
+);
+scenario!(
+    a_clear_of_what_runs_starts_it_once_more_whatever_dies,
+    "
+dag_id: d
+tasks:
+  t: {run: x}
+",
+    |what| if what.attempt == 1 { stay() } else { exit(0) },
+    &[Person::Triggers, Person::ClearsRunning]
+);
+scenario!(
+    a_clear_of_a_finished_run_runs_it_once_more_whatever_dies,
+    "
+dag_id: d
+tasks:
+  a: {run: x}
+  b: {run: x, depends_on: [a]}
+",
+    |_| exit(0),
+    &[Person::Triggers, Person::Clears]
+);
+scenario!(
+    mapped_tasks_run_once_each_whatever_dies,
+    "
+dag_id: d
+tasks:
+  m: {run: x, expand: {x: [1, 2, 3]}, max_active_tis_per_dagrun: 2}
+  last: {run: x, depends_on: [m]}
+",
+    |what| says("n", serde_json::json!(what.map_index)),
+    &[Person::Triggers]
+);
+scenario!(
+    two_runs_that_depend_on_each_other_both_end_whatever_dies,
+    "
+dag_id: d
+schedule: '@daily'
+start_date: 2026-02-27
+end_date: 2026-02-28
+catchup: true
+tasks:
+  t: {run: x, depends_on_past: true}
+",
+    |_| exit(0),
+    &[]
+);
+scenario!(
+    a_timeout_fails_the_run_whatever_dies,
+    "
+dag_id: d
+dagrun_timeout: 1h
+tasks:
+  t: {run: x}
+  after: {run: x, depends_on: [t]}
+",
+    |_| stay(),
+    &[Person::Triggers]
+);
+scenario!(
+    a_deleted_run_is_gone_whatever_dies,
+    "
+dag_id: d
+tasks:
+  t: {run: x}
+",
+    |_| exit(0),
+    &[Person::Triggers, Person::Deletes]
+);

@@ -15,6 +15,7 @@ mod worker;
 pub(crate) use faults::{Kind, Trip};
 pub(crate) use machine::{Act, What, exit, gone, says, stay};
 pub(crate) use surroundings::Random;
+pub(crate) use views::shown;
 pub(crate) use worker::Worker;
 
 use faults::Faults;

@@ -271,6 +271,7 @@ pub(crate) fn end_report(token: Token, act: &Act) -> Option<EndReport> {
         exit_code,
         signal: None,
         evidence,
+        checkpoint: None,
         digest,
     })
 }
