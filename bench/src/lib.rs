@@ -163,6 +163,7 @@ fn ended(token: Token) -> EndReport {
         exit_code: Some(0),
         signal: None,
         evidence: None,
+        checkpoint: None,
         digest: token.to_string(),
     }
 }

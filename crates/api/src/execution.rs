@@ -129,6 +129,9 @@ pub struct Work {
     pub stall_timeout_ms: Option<i64>,
     pub kill_grace_ms: Option<i64>,
     pub graceful_exit_codes: Vec<u8>,
+    /// The last checkpoint of the attempts before it, in hexadecimal.
+    #[serde(default)]
+    pub checkpoint: Option<String>,
     /// Declared outputs: name and type (`string`, `integer`, ...).
     pub outputs: Vec<(String, String)>,
 }
@@ -155,6 +158,9 @@ pub struct Report {
     pub level: Option<String>,
     /// A sentence for people: the missing file, the template's mistake.
     pub message: Option<String>,
+    /// Its last checkpoint, if it was not sent with a beat; in hexadecimal.
+    #[serde(default)]
+    pub checkpoint: Option<String>,
 }
 
 /// The worker's word for the end.
@@ -231,6 +237,9 @@ pub struct Beat {
     pub seq: i64,
     /// Tokens that it holds.
     pub inventory: Vec<String>,
+    /// Checkpoints that are new since the last beat: (token, content in hexadecimal).
+    #[serde(default)]
+    pub checkpoints: Vec<(String, String)>,
 }
 
 /// What a beat is answered with.

@@ -77,7 +77,11 @@ impl Execution {
     async fn beaten(&self, request: Beat) -> Result<Beaten, Problem> {
         let job = job(&request.job_id)?;
         let failed = |e: EngineError| problem(&e);
-        register::renew(&self.cx, job, request.seq).await.map_err(failed)?;
+        let mut checkpoints = Vec::new();
+        for (token, content) in request.checkpoints {
+            checkpoints.push((attempt_token(&token)?, content));
+        }
+        register::renew(&self.cx, job, request.seq, &checkpoints).await.map_err(failed)?;
         let tokens: Vec<Token> =
             request.inventory.iter().map(|t| attempt_token(t)).collect::<Result<_, _>>()?;
         let tx = self.cx.store.read("inventory").await.map_err(|e| problem(&e.into()))?;

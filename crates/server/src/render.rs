@@ -95,6 +95,7 @@ pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
         stall_timeout_ms: task.times.stall_timeout.map(Span::as_millis),
         kill_grace_ms: task.times.kill_grace.map(Span::as_millis),
         graceful_exit_codes: task.graceful_exit_codes.clone(),
+        checkpoint: facts.attempt.as_ref().and_then(|attempt| attempt.checkpoint.clone()),
         outputs: task.outputs.iter().map(|(name, of)| (name.clone(), of.as_str().into())).collect(),
     })
 }

@@ -9,6 +9,7 @@
 
 mod archive;
 mod beat;
+mod checkpoint;
 mod exit;
 mod launch;
 mod reattach;
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
 struct Active {
     /// `None` until its shim runs, and again when it has ended.
     running: Option<Arc<dyn RunningAttempt>>,
+    /// Of its directory.
+    name: String,
     stop: Option<(Reason, bool)>,
 }
 
@@ -226,12 +229,13 @@ impl Shared {
     }
 
     /// The shim runs: a stop that came before it is delivered now.
-    fn running(&self, token: &str, running: Arc<dyn RunningAttempt>) {
+    fn running(&self, token: &str, name: &str, running: Arc<dyn RunningAttempt>) {
         let mut active = self.active();
         let entry = active.entry(token.to_owned()).or_default();
         if let Some((reason, kill_now)) = entry.stop {
             running.request_stop(reason, kill_now);
         }
+        entry.name = name.to_owned();
         entry.running = Some(running);
     }
 

@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) undecodable: Arc<Mutex<BTreeSet<String>>>,
     /// DAGs whose `max_active_runs` was lowered while more were active.
     pub(crate) lowered: BTreeSet<String>,
+    /// The books are looked at after each turn; a test that plays many worlds does so itself.
+    pub(crate) checks: bool,
     settings: Settings,
     epoch: u32,
     folder: TempDir,
@@ -87,6 +89,7 @@ impl World {
             present: BTreeSet::new(),
             undecodable,
             lowered: BTreeSet::new(),
+            checks: true,
             settings,
             epoch: 0,
             folder,
@@ -96,6 +99,37 @@ impl World {
             world.load(&format!("dag{n}.yaml"), text).await;
         }
         world
+    }
+
+    /// Another world that begins where this one, which has done nothing but load files, stands.
+    pub(crate) fn fork(&self) -> Self {
+        let folder = surroundings::folder();
+        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+            let from = entry.unwrap().path();
+            std::fs::copy(&from, folder.path().join(from.file_name().unwrap())).unwrap();
+        }
+        let (clock, faults) = (Clock::standing_at(self.now()), Faults::default());
+        let (random, undecodable) = (Random::of(1), Arc::default());
+        let store =
+            surroundings::open(&folder.path().join("store.db"), &clock, faults.hooks()).unwrap();
+        let env = surroundings::env(&clock, &random, &undecodable);
+        Self {
+            cx: Cx::new(store, env, self.settings),
+            clock,
+            faults,
+            random,
+            workers: self.workers.clone(),
+            machine: Machine::default(),
+            script: Arc::clone(&self.script),
+            effects: Arc::default(),
+            present: self.present.clone(),
+            undecodable,
+            lowered: BTreeSet::new(),
+            checks: false,
+            settings: self.settings,
+            epoch: self.epoch,
+            folder,
+        }
     }
 
     /// The rows that a start writes: a new epoch each time.

@@ -106,6 +106,7 @@ pub(super) fn end_report(report: Report) -> Result<EndReport, Problem> {
         exit_code,
         signal,
         evidence,
+        checkpoint: report.checkpoint,
         digest,
     })
 }

@@ -38,6 +38,7 @@ async fn facts(tx: &Tx, at: &At, ti: Ti) -> Result<Facts, Failure> {
         None => None,
     };
     let attempt = newest.map(|attempt| AttemptFacts {
+        checkpoint: None,
         attempt_id: attempt.attempt_id.to_string(),
         token: attempt.token,
         number: attempt.attempt_number,

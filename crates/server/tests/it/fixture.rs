@@ -372,6 +372,7 @@ impl Played {
             outputs: outputs.iter().map(|(n, v)| ((*n).into(), v.clone())).collect(),
             level: Some("group".into()),
             message: None,
+            checkpoint: None,
         };
         let answers = self.api.report(&self.job_id, vec![report]).await.unwrap();
         matches!(answers[..], [fencepost_api::execution::Answer::Accepted])

@@ -151,6 +151,8 @@ CREATE TABLE task_instance (
     next_why      TEXT NOT NULL DEFAULT 'first',
     prev_outcome  TEXT NOT NULL DEFAULT 'first',
     reason        TEXT,
+    -- The last checkpoint of its attempts, in hexadecimal.
+    checkpoint    TEXT,
     scheduled_at  BIGINT,
     queued_at     BIGINT,
     started_at    BIGINT,

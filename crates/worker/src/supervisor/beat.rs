@@ -1,6 +1,7 @@
 //! The worker's beat: leases are pushed, and the server says what is no longer ours.
 
 use super::Shared;
+use super::checkpoint::Seen;
 use fencepost_api::execution::{Beat, StopOrder};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ const IDLE_BEAT: Duration = Duration::from_secs(60);
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut seq = 0_i64;
     let mut since_beat = Duration::ZERO;
+    let mut seen = Seen::default();
     let interval = shared.settings.heartbeat_interval;
     loop {
         super::pause(interval).await;
@@ -22,13 +24,29 @@ pub(super) async fn run(shared: Arc<Shared>) {
         }
         seq += 1;
         since_beat = Duration::ZERO;
-        let beat = Beat { job_id: shared.who.job_id.clone(), seq, inventory };
+        seen.keep(&inventory);
+        let checkpoints = checkpoints(&shared, &mut seen);
+        let beat = Beat { job_id: shared.who.job_id.clone(), seq, inventory, checkpoints };
         // A beat that fails is followed by the next one; deadlines are pushed by time alone here,
         // since in standalone mode the store lies under the same kernel and home lock.
         if let Ok(answer) = shared.api.beat(beat).await {
             disown(&shared, answer.disowned);
         }
     }
+}
+
+fn checkpoints(shared: &Shared, seen: &mut Seen) -> Vec<(String, String)> {
+    let names: Vec<(String, String)> = shared
+        .active()
+        .iter()
+        .filter(|(_, active)| active.running.is_some())
+        .map(|(token, active)| (token.clone(), active.name.clone()))
+        .collect();
+    let look = |(token, name): (String, String)| {
+        let content = seen.look(&token, &shared.host.dir(&name))?;
+        Some((token, content))
+    };
+    names.into_iter().filter_map(look).collect()
 }
 
 /// Pushes every deadline of ours forward.

@@ -145,7 +145,7 @@ pub(super) fn watch(
     name: String,
     running: Arc<dyn RunningAttempt>,
 ) {
-    shared.running(&assignment.token, Arc::clone(&running));
+    shared.running(&assignment.token, &name, Arc::clone(&running));
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         while exited(running.as_ref()).await.is_err() {

@@ -1,5 +1,6 @@
 //! Ends are collected, reported until they are answered, and their directories archived.
 
+use super::checkpoint::Seen;
 use super::launch::blocking;
 use super::work::{output_file, result_file, state_dir};
 use super::{Shared, archive};
@@ -102,6 +103,7 @@ pub(super) async fn outcome_known(
         outputs: Vec::new(),
         level: outcome.containment.map(|level| level.as_str().to_owned()),
         message: outcome.error.clone(),
+        checkpoint: None,
     };
     if matches!(report.ended, End::Exit { .. }) || outcome.success_before_signal {
         report.asked = asked(&result_file(&dir));
@@ -109,6 +111,9 @@ pub(super) async fn outcome_known(
     let may_succeed = matches!(report.ended, End::Exit { code: 0 }) || report.asked.is_some();
     if may_succeed {
         read_outputs(&dir, assignment, &mut report);
+    }
+    if !matches!(report.ended, End::Exit { code: 0 }) {
+        report.checkpoint = Seen::default().look(&assignment.token, &dir);
     }
     // An empty state directory keeps nothing.
     let _ = std::fs::remove_dir(state_dir(shared, assignment));
@@ -148,6 +153,7 @@ pub(super) async fn unusable(
         outputs: Vec::new(),
         level: None,
         message: Some(why),
+        checkpoint: None,
     };
     send(shared, name.to_owned(), report).await;
 }

@@ -15,6 +15,8 @@ const PARAMS: &str = "params.json";
 const INPUTS: &str = "inputs.json";
 const OUTPUTS: &str = "outputs";
 const RESULT: &str = "result.json";
+const CHECKPOINT_IN: &str = "checkpoint_in";
+const CHECKPOINT_OUT: &str = "checkpoint_out";
 
 /// `FENCEPOST_OUTPUT_FILE`.
 pub(super) fn output_file(dir: &AttemptDir) -> PathBuf {
@@ -24,6 +26,11 @@ pub(super) fn output_file(dir: &AttemptDir) -> PathBuf {
 /// `FENCEPOST_RESULT_FILE`.
 pub(super) fn result_file(dir: &AttemptDir) -> PathBuf {
     dir.io().join(RESULT)
+}
+
+/// `FENCEPOST_CHECKPOINT_OUT`.
+pub(super) fn checkpoint_out(dir: &AttemptDir) -> PathBuf {
+    dir.io().join(CHECKPOINT_OUT)
 }
 
 /// The spec of an attempt.
@@ -91,6 +98,8 @@ fn environment(
     let places = [
         ("FENCEPOST_OUTPUT_FILE", output_file(dir)),
         ("FENCEPOST_RESULT_FILE", result_file(dir)),
+        ("FENCEPOST_CHECKPOINT_IN", dir.io().join(CHECKPOINT_IN)),
+        ("FENCEPOST_CHECKPOINT_OUT", checkpoint_out(dir)),
         ("FENCEPOST_PARAMS_FILE", dir.io().join(PARAMS)),
         ("FENCEPOST_INPUTS_FILE", dir.io().join(INPUTS)),
         ("FENCEPOST_LEASE_FILE", dir.lease()),
@@ -137,6 +146,9 @@ pub(super) fn write_files(
     };
     if let Some(script) = &work.script {
         write(SCRIPT, script.as_bytes())?;
+    }
+    if let Some(checkpoint) = work.checkpoint.as_deref().and_then(super::checkpoint::decode) {
+        write(CHECKPOINT_IN, &checkpoint)?;
     }
     write(PARAMS, work.params.to_string().as_bytes())?;
     write(INPUTS, work.inputs.to_string().as_bytes())?;

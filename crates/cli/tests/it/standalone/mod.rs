@@ -2,6 +2,7 @@
 
 mod bad_start;
 mod containment;
+mod contract;
 #[cfg(feature = "crash-points")]
 mod crash_points;
 mod full_disk;

@@ -2,7 +2,6 @@
 
 use super::Random;
 use fencepost_core::hook::{HookVerdict, Hooks};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// What happens at a point.
@@ -26,7 +25,6 @@ pub(crate) struct Trip {
 #[derive(Default)]
 struct State {
     passed: u64,
-    names: BTreeMap<String, u64>,
     list: Vec<String>,
     trip: Option<Trip>,
     is_down: bool,
@@ -51,7 +49,6 @@ impl Faults {
             return HookVerdict::Fail;
         }
         state.passed += 1;
-        *state.names.entry(point.to_owned()).or_default() += 1;
         state.list.push(point.to_owned());
         if let Some((random, often)) = &state.chance {
             let (draw, often) = (random.next() % 1_000, *often);
@@ -76,7 +73,6 @@ impl Faults {
     pub(crate) fn arm(&self, trip: Option<Trip>) {
         let mut state = self.0.lock().unwrap();
         state.passed = 0;
-        state.names.clear();
         state.list.clear();
         state.trip = trip;
     }
@@ -104,9 +100,10 @@ impl Faults {
         self.0.lock().unwrap().list.clone()
     }
 
-    /// The names of the points passed since `arm`, and how often.
-    pub(crate) fn names(&self) -> BTreeMap<String, u64> {
-        self.0.lock().unwrap().names.clone()
+    /// Whether the armed trip has happened.
+    pub(crate) fn has_tripped(&self) -> bool {
+        let state = self.0.lock().unwrap();
+        state.trip.is_some_and(|trip| trip.at <= state.passed)
     }
 
     pub(crate) fn failures(&self) -> u64 {
@@ -118,10 +115,9 @@ impl Faults {
         let mut state = self.0.lock().unwrap();
         let kept = (state.passed, state.trip.take(), state.chance.take(), state.is_down);
         let length = state.list.len();
-        let names = std::mem::take(&mut state.names);
         state.is_down = false;
         drop(state);
-        Unseen { faults: self.clone(), kept: Some(kept), names, length }
+        Unseen { faults: self.clone(), kept: Some(kept), length }
     }
 }
 
@@ -131,7 +127,6 @@ type Kept = (u64, Option<Trip>, Option<(Random, u64)>, bool);
 pub(crate) struct Unseen {
     faults: Faults,
     kept: Option<Kept>,
-    names: BTreeMap<String, u64>,
     length: usize,
 }
 
@@ -140,7 +135,6 @@ impl Drop for Unseen {
         let mut state = self.faults.0.lock().unwrap();
         let Some(kept) = self.kept.take() else { return };
         (state.passed, state.trip, state.chance, state.is_down) = kept;
-        state.names = std::mem::take(&mut self.names);
         state.list.truncate(self.length);
     }
 }

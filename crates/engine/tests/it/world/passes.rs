@@ -72,7 +72,9 @@ impl World {
         let worked = self.work().await;
         turn.moved += worked.moved;
         turn.errors.extend(worked.errors);
-        self.check().await;
+        if self.checks {
+            self.check().await;
+        }
         turn
     }
 

@@ -20,7 +20,10 @@ pub(crate) struct Clock(Arc<AtomicI64>);
 
 impl Clock {
     pub(crate) fn at(text: &str) -> Self {
-        Self(Arc::new(AtomicI64::new(text.parse::<Timestamp>().unwrap().as_micros())))
+        Self::standing_at(text.parse().unwrap())
+    }
+    pub(crate) fn standing_at(at: Timestamp) -> Self {
+        Self(Arc::new(AtomicI64::new(at.as_micros())))
     }
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.load(Ordering::SeqCst))

@@ -115,3 +115,14 @@ pub async fn refused(tx: &Tx, tokens: &[Token]) -> Result<Vec<(Token, u32)>, Sto
         })
         .collect()
 }
+
+/// For the check of their plans.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Stmt] = &[
+    ATTEMPT_PAGES[0],
+    ATTEMPT_PAGES[1],
+    ATTEMPT_PAGES[2],
+    ATTEMPT_PAGE_OF_TI,
+    ATTEMPT_PAGE_OF_TASK,
+    ATTEMPT_REFUSED,
+];

@@ -106,3 +106,14 @@ pub async fn broken(tx: &Tx, files: &[&str]) -> Result<Vec<String>, StoreError> 
     let rows = tx.query_many(&IMPORT_ERROR_FILES, sets).await?;
     rows.into_iter().map(|row| row.columns("import_error").text()).collect()
 }
+
+/// For the check of their plans.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Stmt] = &[
+    VERSION_PAGE,
+    VERSION_GET,
+    VERSION_NUMBER,
+    VERSION_RUNS,
+    IMPORT_ERROR_PAGE,
+    IMPORT_ERROR_FILES,
+];

@@ -80,3 +80,7 @@ fn decode(row: Row) -> Result<Logged, StoreError> {
         evidence: c.opt_text()?.and_then(|text| serde_json::from_str(&text).ok()),
     })
 }
+
+/// For the check of their plans.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Stmt] = &[EVENT_PAGE_OF_RUN, EVENT_PAGE_OF_ATTEMPT, EVENT_PAGE];

@@ -60,3 +60,7 @@ async fn with_waiting(tx: &Tx, rows: Vec<Row>) -> Result<Vec<PoolUse>, StoreErro
         })
         .collect()
 }
+
+/// For the check of their plans.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Stmt] = &[POOL_PAGE, POOL_GET, POOL_WAITING];

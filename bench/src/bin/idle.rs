@@ -1,0 +1,179 @@
+//! What a standalone costs when nothing happens, and how long a triggered task takes to start in
+//! that same configuration.
+//!
+//! `cargo build --release -p fencepost-cli && cargo run --release -p fencepost-bench --bin idle`
+//! prints memory (PSS of the tree), CPU, system calls that wait, the median from the API call to the
+//! task's first instruction, and what a shim takes while its task runs.
+
+use anyhow::Context as _;
+use fencepost_bench::instant;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+const TRIGGERS: usize = 40;
+const IDLE: Duration = Duration::from_secs(20);
+
+fn main() -> anyhow::Result<()> {
+    let binary = std::env::args().nth(1).unwrap_or_else(|| "target/release/fencepost".into());
+    let folder = tempfile::tempdir()?;
+    let mut node = Node::start(Path::new(&binary), folder.path())?;
+    let figures = measure(&node, folder.path());
+    node.child.kill()?;
+    node.child.wait()?;
+    figures
+}
+
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
+fn measure(node: &Node, folder: &Path) -> anyhow::Result<()> {
+    // One run first, so that everything that is made once is there.
+    node.latency(folder)?;
+    pause(Duration::from_secs(3));
+    let (before, began) = (cpu_ticks(node.child.id())?, instant());
+    pause(IDLE);
+    let ticks = cpu_ticks(node.child.id())? - before;
+    let share = ticks as f64 / 100.0 / began.elapsed().as_secs_f64() * 100.0;
+    println!("idle standalone");
+    println!("  memory (PSS)            {:8.1} MB  (bound: 40)", pss_kib(node.child.id())? / 1024.0);
+    println!("  CPU                     {share:8.2} %   of a core (bound: 1)");
+    let mut latencies: Vec<f64> = Vec::new();
+    for _ in 0..TRIGGERS {
+        latencies.push(node.latency(folder)?);
+    }
+    latencies.sort_by(f64::total_cmp);
+    println!("  trigger to task, median {:8.1} ms  (bound: 50)", latencies[TRIGGERS / 2]);
+    println!("  trigger to task, worst  {:8.1} ms", latencies[TRIGGERS - 1]);
+    let (shims, shim_kib) = node.shims(folder)?;
+    println!("  a shim (PSS, {shims} live)  {:8.2} MB  (bound: 4)", shim_kib / 1024.0);
+    Ok(())
+}
+
+struct Node {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Node {
+    fn start(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
+        let dags = folder.join("dags");
+        std::fs::create_dir(&dags)?;
+        let stamp = folder.join("stamp");
+        let task = format!(
+            "tasks:\n  t: {{command: [sh, -c, 'date +%s%N > {0}.tmp && mv {0}.tmp {0}']}}\n",
+            stamp.display()
+        );
+        std::fs::write(dags.join("stamp.yaml"), task)?;
+        let long = "max_active_tasks: 8\ntasks:\n  t:\n    expand: {n: [1, 2, 3, 4]}\n    command: [sleep, '5']\n";
+        std::fs::write(dags.join("long.yaml"), long)?;
+        let home = folder.join("home");
+        let mut child = Command::new(binary)
+            .args(["standalone", "--listen", "127.0.0.1:0", "--home"])
+            .arg(&home)
+            .arg("--dags")
+            .arg(&dags)
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", binary.display()))?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("no stdout")?).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("ready http://").context("not ready")?.to_owned();
+        let token = std::fs::read_to_string(home.join("token"))?.trim().to_owned();
+        let node = Self { child, address, token };
+        for _ in 0..200 {
+            if node.call("GET", "/api/v1/dags/long", "")?.starts_with("HTTP/1.1 200") {
+                return Ok(node);
+            }
+            pause(Duration::from_millis(50));
+        }
+        anyhow::bail!("the DAGs are not loaded")
+    }
+
+    fn call(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.token,
+            body.len()
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// Milliseconds from the call to the task's own clock reading.
+    fn latency(&self, folder: &Path) -> anyhow::Result<f64> {
+        let stamp = folder.join("stamp");
+        let _ = std::fs::remove_file(&stamp);
+        let called = wall_nanos()?;
+        let answer = self.call("POST", "/api/v1/dags/stamp/runs", "{}")?;
+        anyhow::ensure!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+        for _ in 0..2_000 {
+            if let Ok(text) = std::fs::read_to_string(&stamp) {
+                pause(Duration::from_millis(50));
+                return Ok((text.trim().parse::<f64>()? - called) / 1e6);
+            }
+            pause(Duration::from_millis(5));
+        }
+        anyhow::bail!("the task did not start")
+    }
+
+    /// How many shims run a long task, and what one takes.
+    fn shims(&self, folder: &Path) -> anyhow::Result<(usize, f64)> {
+        self.call("POST", "/api/v1/dags/long/runs", "{}")?;
+        let attempts = folder.join("home/attempts");
+        for _ in 0..200 {
+            pause(Duration::from_millis(50));
+            let shims = processes_with(&format!("shim {}", attempts.display()))?;
+            if shims.len() == 4 {
+                pause(Duration::from_secs(1));
+                let sizes: Vec<f64> = shims.iter().filter_map(|pid| pss_kib(*pid).ok()).collect();
+                return Ok((sizes.len(), sizes.iter().sum::<f64>() / sizes.len() as f64));
+            }
+        }
+        anyhow::bail!("no shims")
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench waits and reads the clock")]
+fn pause(length: Duration) {
+    std::thread::sleep(length);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench waits and reads the clock")]
+fn wall_nanos() -> anyhow::Result<f64> {
+    Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos() as f64)
+}
+
+fn pss_kib(pid: u32) -> anyhow::Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = text.lines().find(|line| line.starts_with("Pss:")).context("no Pss")?;
+    Ok(line.split_whitespace().nth(1).context("no figure")?.parse()?)
+}
+
+fn cpu_ticks(pid: u32) -> anyhow::Result<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let rest = text.rsplit(") ").next().context("no stat")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    Ok(fields[11].parse::<u64>()? + fields[12].parse::<u64>()?)
+}
+
+fn processes_with(text: &str) -> anyhow::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let path: PathBuf = entry?.path();
+        let Some(pid) = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok())
+        else {
+            continue;
+        };
+        let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&line).replace('\0', " ").contains(text) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
