@@ -1,5 +1,6 @@
 //! What every driver must do. A case is an async function over a [`Place`](crate::place::Place).
 
+mod audits;
 mod claims;
 mod commits;
 mod compare_and_set;
