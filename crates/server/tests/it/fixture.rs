@@ -1,13 +1,18 @@
 //! An installation in a temporary folder: store, engine, router, a worker that is played.
 
+mod logs;
+mod played;
+mod points;
+
+use logs::Logs;
+use played::Played;
+use points::Points;
+
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
-use fencepost_api::execution::{
-    Assignment, Ended, ExecutionApi, Poll, Polled, Register, Report, Start,
-};
 use fencepost_api::rest::ConfigValue;
-use fencepost_core::hook::{HookVerdict, Hooks};
+use fencepost_core::hook::Hooks;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{Health, SharedHealth};
@@ -17,106 +22,17 @@ use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_server::auth::ensure_owner_token;
-use fencepost_server::execution::Execution;
 use fencepost_server::render;
-use fencepost_server::rest::{LogFrame, LogPage, LogQueryArgs, LogSource, RestState, router};
+use fencepost_server::rest::{RestState, router};
 use fencepost_store::query::{installation, pool};
 use fencepost_store::{Store, StoreClock};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tower::ServiceExt;
-
-/// What the hooks of the store do: fail some points, and count all.
-#[derive(Default)]
-pub(crate) struct Points {
-    /// Points that begin so fail, so many times.
-    pub(crate) failing: Mutex<Vec<(String, u32)>>,
-    /// After the first point, the next one that begins as the second fails once.
-    pub(crate) afterwards: Mutex<Vec<(String, String)>>,
-    /// A point whose first passage tells that it was reached, and waits to be let go.
-    pub(crate) gate: Mutex<Option<(String, Sender<()>, Receiver<()>)>>,
-    pub(crate) passed: AtomicU64,
-}
-
-impl Points {
-    fn verdict(&self, point: &str) -> HookVerdict {
-        self.passed.fetch_add(1, Ordering::SeqCst);
-        let gate = self.gate.lock().unwrap().take_if(|(closed, ..)| closed == point);
-        if let Some((_, reached, release)) = gate {
-            reached.send(()).unwrap();
-            release.recv().unwrap();
-        }
-        let mut afterwards = self.afterwards.lock().unwrap();
-        let due = afterwards.iter().position(|(first, _)| point == first);
-        let due = due.map(|place| afterwards.remove(place).1);
-        drop(afterwards);
-        let mut failing = self.failing.lock().unwrap();
-        for (prefix, times) in failing.iter_mut() {
-            if point.starts_with(prefix.as_str()) && *times > 0 {
-                *times -= 1;
-                return HookVerdict::Fail;
-            }
-        }
-        failing.extend(due.map(|prefix| (prefix, 1)));
-        HookVerdict::Go
-    }
-
-    /// Closes a point once: what tells that it was reached, and what opens it.
-    pub(crate) fn close(&self, point: &str) -> (Receiver<()>, Sender<()>) {
-        let (reached, was_reached) = channel();
-        let (open, opened) = channel();
-        *self.gate.lock().unwrap() = Some((point.into(), reached, opened));
-        (was_reached, open)
-    }
-
-    pub(crate) fn after(&self, first: &str, then: &str) {
-        self.afterwards.lock().unwrap().push((first.into(), then.into()));
-    }
-
-    pub(crate) fn fail(&self, prefix: &str, times: u32) {
-        self.failing.lock().unwrap().push((prefix.into(), times));
-    }
-}
-
-/// The logs: frames by attempt; a place is the number of a frame.
-#[derive(Default)]
-pub(crate) struct Logs {
-    pub(crate) frames: Mutex<Vec<(String, LogFrame)>>,
-    /// Frames of one read.
-    pub(crate) chunk: usize,
-}
-
-impl Logs {
-    pub(crate) fn write(&self, token: &str, at: Timestamp, text: &str) {
-        let frame = LogFrame { at, stream: "stdout".into(), text: text.into(), partial: false };
-        self.frames.lock().unwrap().push((token.into(), frame));
-    }
-}
-
-impl LogSource for Logs {
-    fn read(&self, token: &str, query: LogQueryArgs) -> Result<LogPage, String> {
-        let frames = self.frames.lock().unwrap();
-        let own = frames.iter().filter(|(owner, _)| owner == token);
-        let own: Vec<LogFrame> = own.map(|(_, frame)| frame.clone()).collect();
-        let place = query.cursor.as_deref().unwrap_or("0:0").trim_start_matches("0:");
-        let from: usize = place.parse().map_err(|_| "a place that nobody gave".to_owned())?;
-        if let Some(tail) = query.tail {
-            let skip = own.len().saturating_sub(tail);
-            let next_cursor = format!("0:{}", own.len());
-            let frames = own.into_iter().skip(skip).collect();
-            return Ok(LogPage { frames, next_cursor, more: false, dropped_bytes: 0 });
-        }
-        let read: Vec<LogFrame> = own.iter().skip(from).take(self.chunk).cloned().collect();
-        let next = from + read.len();
-        let (next_cursor, more) = (format!("0:{next}"), next < own.len());
-        Ok(LogPage { frames: read, next_cursor, more, dropped_bytes: 0 })
-    }
-}
 
 pub(crate) struct Fixture {
     pub(crate) home: TempDir,
@@ -131,14 +47,6 @@ pub(crate) struct Fixture {
     pub(crate) stop: watch::Sender<bool>,
     clock: Arc<AtomicI64>,
     worker: Mutex<Option<Played>>,
-}
-
-/// A worker that does what a test says.
-#[derive(Clone)]
-pub(crate) struct Played {
-    api: Arc<Execution>,
-    pub(crate) job_id: String,
-    held: Arc<Mutex<Vec<String>>>,
 }
 
 /// An answer.
@@ -317,86 +225,9 @@ impl Fixture {
         if let Some(known) = known {
             return known;
         }
-        let job_id = self.cx.env.job_id().to_string();
-        let api = Arc::new(Execution::new(self.cx.clone()));
-        api.register(identity(&job_id)).await.unwrap();
-        let played = Played { api, job_id, held: Arc::default() };
+        let played = Played::register(&self.cx).await;
         *self.worker.lock().unwrap() = Some(played.clone());
         played
-    }
-}
-
-impl Played {
-    /// Claims and starts everything that waits.
-    pub(crate) async fn start_all(&self) -> Vec<Assignment> {
-        let claimed = self.claim_all().await;
-        for one in &claimed {
-            let start = Start {
-                token: one.token.clone(),
-                start_id: format!("s-{}", one.token),
-                boot_id: "boot".into(),
-            };
-            let answers = self.api.start(&self.job_id, vec![start]).await.unwrap();
-            assert!(matches!(answers[..], [fencepost_api::execution::Answer::Accepted]));
-        }
-        claimed
-    }
-
-    /// Work and orders, as soon as there are some.
-    pub(crate) async fn poll(&self, wait_ms: u64) -> Polled {
-        let held = self.held.lock().unwrap().clone();
-        let poll = Poll {
-            job_id: self.job_id.clone(),
-            held,
-            free_slots: 1_000,
-            queues: vec!["default".into()],
-            wait_ms,
-            known_stops: Vec::new(),
-        };
-        self.api.poll(poll).await.unwrap()
-    }
-
-    /// Claims everything that waits.
-    pub(crate) async fn claim_all(&self) -> Vec<Assignment> {
-        let polled = self.poll(0).await;
-        self.held.lock().unwrap().extend(polled.assignments.iter().map(|a| a.token.clone()));
-        polled.assignments
-    }
-
-    /// Reports the end of an attempt; whether it was accepted.
-    pub(crate) async fn end(&self, token: &str, ended: Ended, outputs: &[(&str, Value)]) -> bool {
-        let report = Report {
-            token: token.into(),
-            ended,
-            asked: None,
-            outputs: outputs.iter().map(|(n, v)| ((*n).into(), v.clone())).collect(),
-            level: Some("group".into()),
-            message: None,
-            checkpoint: None,
-        };
-        let answers = self.api.report(&self.job_id, vec![report]).await.unwrap();
-        matches!(answers[..], [fencepost_api::execution::Answer::Accepted])
-    }
-
-    pub(crate) async fn succeed(&self, token: &str) {
-        assert!(self.end(token, Ended::Exit { code: 0 }, &[]).await);
-    }
-}
-
-fn identity(job_id: &str) -> Register {
-    Register {
-        job_id: job_id.into(),
-        name: "w-1".into(),
-        host: "node-a".into(),
-        pid: 1,
-        pid_start: 1,
-        boot_id: "boot".into(),
-        machine_id: "machine".into(),
-        home_id: "home".into(),
-        version: "1.2.3".into(),
-        queues: vec!["default".into()],
-        slots: 1_000,
-        lease_ttl_ms: None,
     }
 }
 
