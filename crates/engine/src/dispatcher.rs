@@ -139,8 +139,7 @@ impl Desk<'_> {
         if dag.is_paused {
             return Ok(None);
         }
-        let held: i64 =
-            self.active.iter().filter(|a| a.dag_id == *dag_id).map(|a| a.count).sum();
+        let held: i64 = self.active.iter().filter(|a| a.dag_id == *dag_id).map(|a| a.count).sum();
         self.room.dags.entry(dag_id.clone()).or_insert(dag.max_active_tasks - held);
         let (pool, page) = (pool.clone(), VecDeque::new());
         let mut stream = Stream { dag, pool, page, read: 0, more: true };

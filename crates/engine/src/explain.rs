@@ -151,12 +151,7 @@ fn of_task(run: Run, ti: Ti, gates: Gates) -> Explanation {
     }
 }
 
-async fn run_gates(
-    tx: &Tx,
-    run: &Run,
-    row: &DagRow,
-    gates: &mut Gates,
-) -> Result<(), EngineError> {
+async fn run_gates(tx: &Tx, run: &Run, row: &DagRow, gates: &mut Gates) -> Result<(), EngineError> {
     if run.state.is_finished() {
         let why = run.reason.as_deref().unwrap_or("done");
         gates.add("run_over", true, format!("run is over: {} ({why})", run.state));
@@ -298,10 +293,8 @@ async fn pool_gate(
         return Ok(());
     };
     let free = own.slots - own.held;
-    let text = format!(
-        "pool `{}` {}/{} slots; needs {}",
-        own.name, own.held, own.slots, ti.pool_slots
-    );
+    let text =
+        format!("pool `{}` {}/{} slots; needs {}", own.name, own.held, own.slots, ti.pool_slots);
     let code = if ti.pool_slots > own.slots { "pool_too_small" } else { "pool_full" };
     if gates.add(code, free >= ti.pool_slots, text) {
         let holders = active.iter().take(20).map(|a| format!("{} ×{}", a.dag_id, a.count));

@@ -58,12 +58,7 @@ pub async fn outputs_for(
 }
 
 /// Loads everything about one instance.
-pub async fn load(
-    tx: &Tx,
-    catalog: &Catalog,
-    run: Run,
-    ti: Ti,
-) -> Result<Facts, EngineError> {
+pub async fn load(tx: &Tx, catalog: &Catalog, run: Run, ti: Ti) -> Result<Facts, EngineError> {
     let version = catalog.version(tx, run.version_pk).await?;
     let outputs = outputs_for(tx, &version, run.run_pk, ti.key.task_index).await?;
     Ok(Facts { version, run, ti, outputs, attempt: None })

@@ -77,11 +77,7 @@ async fn requeue(cx: &Cx) -> Result<Report, EngineError> {
     Ok(Report { moved, ..Report::default() })
 }
 
-async fn take_back(
-    cx: &Cx,
-    tx: &Tx,
-    found: &[(Attempt, &str)],
-) -> Result<(), EngineError> {
+async fn take_back(cx: &Cx, tx: &Tx, found: &[(Attempt, &str)]) -> Result<(), EngineError> {
     let keys: Vec<TiKey> = found.iter().map(|(attempt, _)| attempt.ti).collect();
     let tis: BTreeMap<TiKey, Ti> =
         task_instance::get(tx, &keys).await?.into_iter().map(|ti| (ti.key, ti)).collect();

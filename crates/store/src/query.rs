@@ -3,6 +3,7 @@
 pub mod api_token;
 pub mod attempt;
 pub mod audit;
+pub mod checkpoint;
 pub mod dag;
 pub mod event;
 pub mod idempotency;
@@ -23,6 +24,7 @@ pub fn all_statements() -> Vec<Stmt> {
     [
         attempt::statements::STATEMENTS,
         audit::STATEMENTS,
+        checkpoint::STATEMENTS,
         dag::STATEMENTS,
         event::STATEMENTS,
         installation::STATEMENTS,

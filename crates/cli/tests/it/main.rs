@@ -14,4 +14,5 @@ mod sample;
 mod server;
 mod standalone;
 mod tables;
+mod tidy;
 mod waiting;

@@ -1,12 +1,13 @@
 //! A worker takes queued attempts: one statement per queue, never one attempt for two.
 
+use crate::Cx;
 use crate::error::EngineError;
 use crate::facts::{AttemptFacts, Facts, outputs_for};
-use crate::Cx;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, JobState};
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
+use fencepost_store::query::checkpoint;
 use fencepost_store::query::job::{self, Job};
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, TiKey};
@@ -111,14 +112,13 @@ pub async fn load(
         };
         let facts = match cx.catalog.version(&tx, run.version_pk).await {
             Ok(version) => {
-                let outputs =
-                    outputs_for(&tx, &version, run.run_pk, ti.key.task_index).await?;
+                let outputs = outputs_for(&tx, &version, run.run_pk, ti.key.task_index).await?;
                 let own = AttemptFacts {
                     attempt_id: attempt.attempt_id.to_string(),
                     token: attempt.token,
                     number: attempt.attempt_number,
                     prev_outcome: attempt.prev_outcome.clone(),
-                    checkpoint: task_instance::checkpoint(&tx, attempt.ti).await?,
+                    checkpoint: checkpoint::get(&tx, attempt.ti).await?,
                 };
                 let (run, ti) = (run.clone(), ti.clone());
                 Ok(Facts { version, run, ti, outputs, attempt: Some(own) })
@@ -140,21 +140,21 @@ pub async fn release(
         let tx = cx.store.read("load_releases").await?;
         attempt::get(&tx, tokens).await?
     };
-    let claimed = |token: &Token| {
-        found.iter().any(|a| a.token == *token && a.state == AttemptState::Claimed)
-    };
-    let reports = tokens.iter().filter(|token| claimed(token)).map(|token| super::report::EndReport {
-        token: *token,
-        ending: fencepost_core::verdict::Ending::NeverRan,
-        asked: None,
-        outputs: Vec::new(),
-        level: None,
-        message: Some("handed back by its worker".into()),
-        exit_code: None,
-        signal: None,
-        evidence: None,
-        checkpoint: None,
-        digest: format!("release:{token}"),
-    });
+    let claimed =
+        |token: &Token| found.iter().any(|a| a.token == *token && a.state == AttemptState::Claimed);
+    let reports =
+        tokens.iter().filter(|token| claimed(token)).map(|token| super::report::EndReport {
+            token: *token,
+            ending: fencepost_core::verdict::Ending::NeverRan,
+            asked: None,
+            outputs: Vec::new(),
+            level: None,
+            message: Some("handed back by its worker".into()),
+            exit_code: None,
+            signal: None,
+            evidence: None,
+            checkpoint: None,
+            digest: format!("release:{token}"),
+        });
     super::report::report(cx, job_id, reports.collect()).await
 }

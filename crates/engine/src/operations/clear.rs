@@ -6,11 +6,11 @@
 //! had ended in success, or with `new_keys`.
 
 use super::stop;
+use crate::Cx;
 use crate::catalog::Version;
 use crate::error::{EngineError, Refusal};
 use crate::log;
 use crate::scheduler::MARK_NOW;
-use crate::Cx;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
 use fencepost_core::plan::forward;
 use fencepost_core::state::{Outcome, RunState, StopReason, TiState};

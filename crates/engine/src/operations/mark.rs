@@ -1,9 +1,9 @@
 //! Mark: a person says how an instance ended. What runs is stopped first.
 
 use super::stop;
+use crate::Cx;
 use crate::error::{EngineError, Refusal};
 use crate::log;
-use crate::Cx;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
 use fencepost_core::state::{AttemptState, StopReason, TiState};
 use fencepost_store::query::attempt::{self, StopRequest};

@@ -1,17 +1,17 @@
 //! A process introduces itself; its predecessors in the same home end in its favour.
 
+use crate::Cx;
 use crate::error::{EngineError, Refusal};
 use crate::facts::Facts;
 use crate::log;
-use crate::Cx;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, JobKind, JobState};
 use fencepost_core::time::Span;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
+use fencepost_store::query::checkpoint;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::job::{self, Job};
-use fencepost_store::query::task_instance;
 
 /// Who it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +166,7 @@ pub async fn renew(
             kept.push((own.ti, *token, text.clone()));
         }
     }
-    task_instance::set_checkpoints(&tx, &kept).await?;
+    checkpoint::set(&tx, &kept).await?;
     tx.commit().await?;
     Ok(())
 }

@@ -5,11 +5,11 @@
 //! digest before currency is looked at.
 
 use super::{Answer, Refused};
+use crate::Cx;
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::log;
 use crate::scheduler::MARK_NOW;
-use crate::Cx;
 use fencepost_core::dag::{Action, Task};
 use fencepost_core::id::{JobId, TaskId, Token};
 use fencepost_core::lifecycle::{AttemptEvent, Rejected, TiEvent, TiRecord, attempt_next, step};
@@ -18,6 +18,7 @@ use fencepost_core::time::Timestamp;
 use fencepost_core::verdict::{Asked, Budgets, Death, Ending, Stop, Verdict, judge};
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, AttemptEnd};
+use fencepost_store::query::checkpoint;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::pool;
 use fencepost_store::query::run;
@@ -222,7 +223,7 @@ impl Batch {
             fencepost_store::StoreError::new(kind, "report", format!("{what} moved meanwhile"))
         };
         // While the instance still runs under this token: the change below ends that.
-        task_instance::set_checkpoints(tx, &self.checkpoints).await?;
+        checkpoint::set(tx, &self.checkpoints).await?;
         if attempt::end(tx, &self.ends).await?.contains(&false) {
             return Err(conflict("an attempt").into());
         }
@@ -317,12 +318,7 @@ fn actor(attempt: &Attempt) -> String {
 }
 
 /// What a verdict writes into the task instance besides its state.
-pub(crate) fn follow(
-    ti: &mut Ti,
-    report: &EndReport,
-    verdict: &Verdict,
-    now: Timestamp,
-) {
+pub(crate) fn follow(ti: &mut Ti, report: &EndReport, verdict: &Verdict, now: Timestamp) {
     ti.reason = Some(verdict.reason.clone());
     ti.retry_at = None;
     if verdict.outcome == Outcome::NeverRan {
@@ -392,12 +388,7 @@ fn evidence(report: &EndReport, attempt: &Attempt, now: Timestamp) -> Option<Val
     })
 }
 
-fn ended(
-    attempt: &Attempt,
-    report: &EndReport,
-    verdict: &Verdict,
-    now: Timestamp,
-) -> AttemptEnd {
+fn ended(attempt: &Attempt, report: &EndReport, verdict: &Verdict, now: Timestamp) -> AttemptEnd {
     let self_fenced = report.evidence.as_deref() == Some("self_fence")
         && verdict.outcome == Outcome::Lost
         && attempt.stop_reason != Some(StopReason::Cancel);

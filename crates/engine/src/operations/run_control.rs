@@ -1,10 +1,10 @@
 //! What people do with runs and DAGs as a whole: cancel, kill, pause, note, delete.
 
 use super::{find_run, stop};
+use crate::Cx;
 use crate::error::{EngineError, Refusal};
 use crate::log;
 use crate::scheduler::first_look;
-use crate::Cx;
 use fencepost_core::lifecycle::{RunEvent, run_next};
 use fencepost_core::schedule::Calendar;
 use fencepost_core::state::{AttemptState, RunState, StopReason};
@@ -116,12 +116,7 @@ pub async fn pause_run(
 }
 
 /// Writes a note on a run.
-pub async fn note_run(
-    cx: &Cx,
-    dag_id: &str,
-    run_id: &str,
-    note: &str,
-) -> Result<Run, EngineError> {
+pub async fn note_run(cx: &Cx, dag_id: &str, run_id: &str, note: &str) -> Result<Run, EngineError> {
     let tx = cx.store.begin("note_run").await?;
     let run = find_run(&tx, dag_id, run_id).await?;
     run::note(&tx, run.run_pk, note).await?;
@@ -174,8 +169,7 @@ pub async fn pause_dag(
     by: &str,
 ) -> Result<dag::DagRow, EngineError> {
     let tx = cx.store.begin("pause_dag").await?;
-    let mut row =
-        dag::get(&tx, dag_id).await?.ok_or_else(|| Refusal::NoDag(dag_id.to_owned()))?;
+    let mut row = dag::get(&tx, dag_id).await?.ok_or_else(|| Refusal::NoDag(dag_id.to_owned()))?;
     if !paused && row.is_paused {
         let version = cx.catalog.version(&tx, row.version_pk).await?;
         if let Ok(calendar) = Calendar::new(&version.dag.timing) {

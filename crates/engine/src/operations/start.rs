@@ -1,9 +1,9 @@
 //! claimed -> running: a worker execs only after this was accepted.
 
 use super::{Answer, Refused};
+use crate::Cx;
 use crate::error::EngineError;
 use crate::log;
-use crate::Cx;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::lifecycle::{AttemptEvent, TiEvent, TiRecord, attempt_next, step};
 use fencepost_core::state::{AttemptState, Outcome};
@@ -96,11 +96,7 @@ fn decide(attempt: &Attempt, ti: &Ti, job_id: JobId, request: &StartRequest) -> 
     }
 }
 
-fn running(
-    ti: &Ti,
-    attempt: &Attempt,
-    now: fencepost_core::time::Timestamp,
-) -> Option<TiChange> {
+fn running(ti: &Ti, attempt: &Attempt, now: fencepost_core::time::Timestamp) -> Option<TiChange> {
     if attempt.state != AttemptState::Claimed {
         return None;
     }

@@ -3,9 +3,9 @@
 //! What has not started is final at once. What runs is asked to stop: from that commit its success
 //! is refused, and its instance, slots and run stay as they are until its tree is reported gone.
 
+use crate::Cx;
 use crate::error::EngineError;
 use crate::log;
-use crate::Cx;
 use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{AttemptEvent, TiEvent, attempt_next, ti_next};
 use fencepost_core::state::{AttemptState, CountedAs, Outcome, StopReason, TiState};

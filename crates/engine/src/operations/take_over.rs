@@ -1,9 +1,9 @@
 //! What a successor says of an attempt that was handed over to it.
 
 use super::{Answer, Refused};
+use crate::Cx;
 use crate::error::EngineError;
 use crate::log;
-use crate::Cx;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::AttemptState;
 use fencepost_store::query::attempt;

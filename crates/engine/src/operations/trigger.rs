@@ -1,15 +1,15 @@
 //! A person or a system triggers a run.
 
+use crate::Cx;
 use crate::error::{EngineError, Refusal};
 use crate::log;
 use crate::scheduler::default_params;
-use crate::Cx;
 use fencepost_core::dag::Dag;
 use fencepost_core::id::RunId;
+use fencepost_core::params;
 use fencepost_core::schedule::Calendar;
 use fencepost_core::state::RunType;
 use fencepost_core::time::Timestamp;
-use fencepost_core::params;
 use fencepost_store::query::dag;
 use fencepost_store::query::event;
 use fencepost_store::query::run::{self, NewRun, Run};

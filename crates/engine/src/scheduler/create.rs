@@ -13,8 +13,8 @@ use fencepost_core::state::RunType;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
 use fencepost_store::query::dag::{self, DagRow};
-use fencepost_store::query::run::{self, NewRun};
 use fencepost_store::query::event;
+use fencepost_store::query::run::{self, NewRun};
 use serde_json::{Map, Value};
 
 /// DAGs handled in one transaction.
@@ -136,11 +136,7 @@ pub(crate) fn first_look(
 
 /// When the next slot after the schedule's place is due. Without a place: from the start on, or
 /// from now.
-fn next_slot(
-    calendar: &Calendar,
-    cursor: Option<Timestamp>,
-    now: Timestamp,
-) -> Option<Timestamp> {
+fn next_slot(calendar: &Calendar, cursor: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     calendar.next_after(cursor.unwrap_or(now)).map(|slot| slot.due_at)
 }
 

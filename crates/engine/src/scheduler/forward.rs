@@ -99,12 +99,7 @@ fn by_run(ends: &[DueEnd]) -> BTreeMap<i64, Vec<DueEnd>> {
     out
 }
 
-async fn count_run(
-    cx: &Cx,
-    tx: &Tx,
-    run_pk: i64,
-    due: &[DueEnd],
-) -> Result<(), EngineError> {
+async fn count_run(cx: &Cx, tx: &Tx, run_pk: i64, due: &[DueEnd]) -> Result<(), EngineError> {
     let Some(run) = run::by_pks(tx, &[run_pk]).await?.into_iter().next() else {
         return Ok(task_instance::forwarded(tx, due).await?);
     };
@@ -226,16 +221,10 @@ pub(super) async fn settle(
     Ok(count)
 }
 
-async fn decide(
-    cx: &Cx,
-    tx: &Tx,
-    version: &Version,
-    head: &Ti,
-) -> Result<Move, EngineError> {
+async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, EngineError> {
     let task = TaskIndex(head.key.task_index);
     let mut gates = Gates::default();
-    let depends_on_past =
-        version.dag.tasks.get(task.at()).is_some_and(|task| task.depends_on_past);
+    let depends_on_past = version.dag.tasks.get(task.at()).is_some_and(|task| task.depends_on_past);
     let first = forward::decide(&version.dag, task, &head.upstream, gates);
     if depends_on_past && matches!(first, Move::Apply(..) | Move::Evaluate) {
         gates.past_ok = past_ok(tx, head).await?;

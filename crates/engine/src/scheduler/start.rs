@@ -11,9 +11,9 @@ use fencepost_core::plan::runs::Instances;
 use fencepost_core::state::TiState;
 use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
+use fencepost_store::query::event;
 use fencepost_store::query::run::{self, Run, Startable};
 use fencepost_store::query::task_instance::{self, Ti, TiKey};
-use fencepost_store::query::event;
 
 /// DAGs looked at in one transaction.
 const DAGS: u32 = 50;

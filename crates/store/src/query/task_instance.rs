@@ -412,38 +412,6 @@ pub async fn change(tx: &Tx, changes: &[TiChange]) -> Result<Vec<bool>, StoreErr
     Ok(tx.execute_many(&TI_CHANGE, sets).await?.into_iter().map(|n| n == 1).collect())
 }
 
-const TI_CHECKPOINT_SET: Stmt = Stmt::same(
-    "ti_checkpoint_set",
-    "UPDATE task_instance SET checkpoint = $5
-     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND token = $4
-        AND state IN ('running', 'restarting')",
-);
-
-/// Keeps checkpoints of attempts that are current; a late one changes nothing.
-pub async fn set_checkpoints(
-    tx: &Tx,
-    checkpoints: &[(TiKey, Token, String)],
-) -> Result<(), StoreError> {
-    let sets = checkpoints
-        .iter()
-        .map(|(k, token, text)| values![k.run_pk, k.task_index, k.map_index, *token, text])
-        .collect();
-    tx.execute_many(&TI_CHECKPOINT_SET, sets).await.map(drop)
-}
-
-const TI_CHECKPOINT_GET: Stmt = Stmt::same(
-    "ti_checkpoint_get",
-    "SELECT checkpoint FROM task_instance
-     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND checkpoint IS NOT NULL",
-);
-
-/// The last checkpoint of an instance.
-pub async fn checkpoint(tx: &Tx, key: TiKey) -> Result<Option<String>, StoreError> {
-    let values = values![key.run_pk, key.task_index, key.map_index];
-    let Some(row) = tx.query_opt(&TI_CHECKPOINT_GET, values).await? else { return Ok(None) };
-    row.columns("task_instance").opt_text()
-}
-
 const TI_CANCEL_EVENTS: Stmt = Stmt::same(
     "ti_cancel_events",
     "INSERT INTO event (at, kind, dag_id, run_pk, task_id, map_index, token, actor, from_state,
@@ -512,8 +480,6 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     TI_NEXT_PAIR,
     TI_CANDIDATES,
     TI_CHANGE,
-    TI_CHECKPOINT_SET,
-    TI_CHECKPOINT_GET,
     TI_CANCEL_EVENTS,
     TI_CANCEL,
     TI_STATES,

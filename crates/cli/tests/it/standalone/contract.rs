@@ -26,7 +26,15 @@ fn a_task_gets_its_variables_and_files_and_nothing_of_the_hosts() {
     world.dag("contract", &yaml);
     let node = world.start();
     wait_for("the DAG", || world.json(&["dags", "show", "contract"]).is_object());
-    world.must(&["dags", "trigger", "contract", "--run-id", "r1", "--logical-date", "2026-03-01T23:30:00Z"]);
+    world.must(&[
+        "dags",
+        "trigger",
+        "contract",
+        "--run-id",
+        "r1",
+        "--logical-date",
+        "2026-03-01T23:30:00Z",
+    ]);
     world.wait_state("contract", "success");
     let env = env_of(&world, "env");
     for (name, value) in [
@@ -49,7 +57,9 @@ fn a_task_gets_its_variables_and_files_and_nothing_of_the_hosts() {
     ] {
         assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
     }
-    for name in ["FENCEPOST_ATTEMPT_ID", "FENCEPOST_FENCING_TOKEN", "FENCEPOST_IDEMPOTENCY_KEY", "PATH"] {
+    for name in
+        ["FENCEPOST_ATTEMPT_ID", "FENCEPOST_FENCING_TOKEN", "FENCEPOST_IDEMPOTENCY_KEY", "PATH"]
+    {
         assert!(env.get(name).is_some_and(|value| !value.is_empty()), "{name}");
     }
     assert!(!env.contains_key("SECRET_OF_THE_HOST") && !env.contains_key("FENCEPOST_HOME"));
@@ -72,7 +82,13 @@ fn exit_codes_mean_what_the_table_says() {
         ("defer", "exit 100", "failed", "not_supported", "user"),
         ("missing", "/does/not/exist", "failed", "could_not_exec", "user"),
         ("killed", "kill -KILL $$", "failed", "signal", "user"),
-        ("asked", "echo '{\"status\":\"skip\"}' > $FENCEPOST_RESULT_FILE; exit 1", "skipped", "result_file", "none"),
+        (
+            "asked",
+            "echo '{\"status\":\"skip\"}' > $FENCEPOST_RESULT_FILE; exit 1",
+            "skipped",
+            "result_file",
+            "none",
+        ),
         ("outputs", "echo nonsense >> $FENCEPOST_OUTPUT_FILE", "failed", "outputs_invalid", "user"),
     ];
     let mut yaml = String::from("tasks:\n");
@@ -86,7 +102,11 @@ fn exit_codes_mean_what_the_table_says() {
     for (name, _, outcome, reason, counted) in cases {
         let attempt = world.attempts("codes", name)[0].clone();
         let found = (&attempt["outcome"], &attempt["reason"], &attempt["counted_as"]);
-        assert_eq!(found, (&outcome.into(), &reason.into(), &counted.into()), "{name}: {attempt:#}");
+        assert_eq!(
+            found,
+            (&outcome.into(), &reason.into(), &counted.into()),
+            "{name}: {attempt:#}"
+        );
     }
     let missing = world.attempts("codes", "missing")[0].clone();
     assert_eq!(missing["exit_code"], 127);
@@ -131,7 +151,8 @@ fn hostile_output_changes_nothing_but_the_log() {
     let token = world.attempts("hostile", "t")[0]["token"].as_str().unwrap().to_owned();
     let group = &token[..token.len() - 3];
     let dir = world.home().join("logs").join(group).join(&token);
-    let size: u64 = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).sum();
+    let size: u64 =
+        std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).sum();
     assert!(size < 600_000, "{size} bytes");
     node.stop();
 }

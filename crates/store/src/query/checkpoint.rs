@@ -1,0 +1,37 @@
+//! Checkpoints: what an attempt leaves for the one that follows it.
+
+use crate::query::task_instance::TiKey;
+use crate::{Stmt, StoreError, Tx, values};
+use fencepost_core::id::Token;
+
+/// Every statement of this module.
+pub(super) const STATEMENTS: &[Stmt] = &[TI_CHECKPOINT_SET, TI_CHECKPOINT_GET];
+
+const TI_CHECKPOINT_SET: Stmt = Stmt::same(
+    "ti_checkpoint_set",
+    "UPDATE task_instance SET checkpoint = $5
+     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND token = $4
+        AND state IN ('running', 'restarting')",
+);
+
+/// Keeps checkpoints of attempts that are current; a late one changes nothing.
+pub async fn set(tx: &Tx, checkpoints: &[(TiKey, Token, String)]) -> Result<(), StoreError> {
+    let sets = checkpoints
+        .iter()
+        .map(|(k, token, text)| values![k.run_pk, k.task_index, k.map_index, *token, text])
+        .collect();
+    tx.execute_many(&TI_CHECKPOINT_SET, sets).await.map(drop)
+}
+
+const TI_CHECKPOINT_GET: Stmt = Stmt::same(
+    "ti_checkpoint_get",
+    "SELECT checkpoint FROM task_instance
+     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND checkpoint IS NOT NULL",
+);
+
+/// The last checkpoint of an instance.
+pub async fn get(tx: &Tx, key: TiKey) -> Result<Option<String>, StoreError> {
+    let values = values![key.run_pk, key.task_index, key.map_index];
+    let Some(row) = tx.query_opt(&TI_CHECKPOINT_GET, values).await? else { return Ok(None) };
+    row.columns("task_instance").opt_text()
+}
