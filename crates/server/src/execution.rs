@@ -69,7 +69,11 @@ impl Execution {
         let found = claim::claim(&self.cx, job, &wants).await.map_err(|e| problem(&e))?;
         let known = |a: &Attempt| request.known_stops.contains(&a.token.as_i64().to_string());
         Ok(Polled {
-            assignments: found.claimed.into_iter().map(|(a, facts)| assignment(&a, facts)).collect(),
+            assignments: found
+                .claimed
+                .into_iter()
+                .map(|(a, facts)| assignment(&a, facts))
+                .collect(),
             stops: found.stopping.iter().filter(|a| !known(a)).map(stop_order).collect(),
         })
     }
@@ -167,8 +171,7 @@ impl ExecutionApi for Execution {
         Box::pin(async move {
             let job = job?;
             let reports = reports.into_iter().map(end_report).collect::<Result<Vec<_>, _>>()?;
-            let answers =
-                report::report(&self.cx, job, reports).await.map_err(|e| problem(&e))?;
+            let answers = report::report(&self.cx, job, reports).await.map_err(|e| problem(&e))?;
             Ok(answers.into_iter().map(answer).collect())
         })
     }
@@ -182,8 +185,7 @@ impl ExecutionApi for Execution {
         Box::pin(async move {
             let tokens =
                 tokens.iter().map(|t| attempt_token(t)).collect::<Result<Vec<Token>, _>>()?;
-            let answers =
-                claim::release(&self.cx, job?, &tokens).await.map_err(|e| problem(&e))?;
+            let answers = claim::release(&self.cx, job?, &tokens).await.map_err(|e| problem(&e))?;
             Ok(answers.into_iter().map(answer).collect())
         })
     }

@@ -1,10 +1,13 @@
 //! From the facts of an attempt to what its worker runs: templates rendered, environment made.
 
+use crate::auth::hex;
 use fencepost_api::execution::Work;
 use fencepost_core::dag::{Action, Containment, Task};
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::time::{Span, Timestamp};
-use fencepost_dagfile::template::{AttemptFacts, Context, ShortDates, TemplateError, evaluate, render};
+use fencepost_dagfile::template::{
+    AttemptFacts, Context, ShortDates, TemplateError, evaluate, render,
+};
 use fencepost_engine::facts::Facts;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -67,7 +70,7 @@ pub fn idempotency_key(facts: &Facts) -> String {
         date.as_deref().unwrap_or(&facts.run.run_id),
         facts.ti.generation,
     );
-    Sha256::digest(what.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(what.as_bytes())[..16])
 }
 
 /// Renders everything that the worker needs.

@@ -1,5 +1,7 @@
 //! Between the words of the wire and the values of the domain.
 
+use crate::auth::hex;
+use crate::rest::Failure;
 use fencepost_api::execution::{Answer, AskedFor, Ended, RefusedReason, Register, Report};
 use fencepost_api::problem::{Problem, ProblemCode};
 use fencepost_core::id::{JobId, Token};
@@ -45,15 +47,15 @@ fn refusal_code(refusal: &Refusal) -> ProblemCode {
     }
 }
 
-pub(super) fn job(text: &str) -> Result<JobId, Problem> {
-    text.parse().map_err(|e| Problem::new(ProblemCode::BadRequest, format!("{e}")))
+pub(super) fn job(text: &str) -> Result<JobId, Failure> {
+    text.parse().map_err(|e| Failure::new(ProblemCode::BadRequest, format!("{e}")))
 }
 
-pub(super) fn attempt_token(text: &str) -> Result<Token, Problem> {
-    text.parse().map_err(|e| Problem::new(ProblemCode::BadRequest, format!("{e}")))
+pub(super) fn attempt_token(text: &str) -> Result<Token, Failure> {
+    text.parse().map_err(|e| Failure::new(ProblemCode::BadRequest, format!("{e}")))
 }
 
-pub(super) fn worker_identity(request: &Register) -> Result<Identity, Problem> {
+pub(super) fn worker_identity(request: &Register) -> Result<Identity, Failure> {
     Ok(Identity {
         job_id: job(&request.job_id)?,
         kind: JobKind::Worker,
@@ -87,15 +89,13 @@ pub(super) fn answer(answer: operations::Answer) -> Answer {
     }
 }
 
-pub(super) fn end_report(report: Report) -> Result<EndReport, Problem> {
+pub(super) fn end_report(report: Report) -> Result<EndReport, Failure> {
     let wire = serde_json::to_string(&report)
-        .map_err(|e| Problem::new(ProblemCode::BadRequest, e.to_string()))?;
-    let digest = Sha256::digest(wire.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+        .map_err(|e| Failure::new(ProblemCode::BadRequest, e.to_string()))?;
+    let digest = hex(&Sha256::digest(wire.as_bytes()));
     let (exit_code, signal) = status(&report.ended);
-    let evidence = match &report.ended {
-        Ended::Gone { evidence } => Some(evidence.clone()),
-        _ => None,
-    };
+    let evidence =
+        if let Ended::Gone { evidence } = &report.ended { Some(evidence.clone()) } else { None };
     Ok(EndReport {
         token: attempt_token(&report.token)?,
         ending: ending(&report.ended),

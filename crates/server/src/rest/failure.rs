@@ -43,6 +43,12 @@ impl From<Problem> for Failure {
     }
 }
 
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        *failure.0
+    }
+}
+
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         execution::problem(&error).into()
