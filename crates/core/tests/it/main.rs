@@ -3,9 +3,11 @@
 mod audit;
 mod budgets;
 mod dag_graph;
+mod inputs;
 mod lifecycle;
 mod matrix;
 mod names;
+mod plans;
 mod schedule_oracle;
 mod schedule_slots;
 mod state_machines_page;
