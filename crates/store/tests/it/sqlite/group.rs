@@ -96,3 +96,19 @@ async fn a_commit_that_fails_is_told_to_all_of_its_group() {
     write(store.clone(), "later".into()).await;
     assert_eq!(marks(&store).await, ["later"]);
 }
+
+/// I28: who stands still inside a transaction stops the others for a bounded time, and nothing of
+/// it is kept.
+#[tokio::test]
+#[ignore = "long: waits for the limit of half a minute"]
+async fn slow_a_session_that_stands_still_is_given_up() {
+    let file = SqliteFile::new();
+    let store = file.open();
+    let stuck = store.begin("stuck").await.unwrap();
+    mark(&stuck, "stuck").await.unwrap();
+    // Waits for its turn until the other one is given up.
+    write(store.clone(), "next".into()).await;
+    assert!(mark(&stuck, "late").await.is_err());
+    assert!(stuck.commit().await.is_err());
+    assert_eq!(marks(&store).await, ["next"]);
+}
