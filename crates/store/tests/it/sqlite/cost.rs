@@ -72,7 +72,7 @@ fn load_work(connection: &Connection) {
              INSERT INTO attempt (token, attempt_id, run_pk, task_index, map_index, dag_id,
                  try_number, attempt_number, state, why, prev_outcome, queue, priority,
                  queued_until, job_id, queued_at, claimed_at)
-             SELECT 549756813888 + i, 'n' || i, 1000001, 100 + i, -1, 'd', 1, 1,
+             SELECT 550755813888 + i, 'n' || i, 1000001, 100 + i, -1, 'd', 1, 1,
                  CASE i % 2 WHEN 0 THEN 'queued' ELSE 'claimed' END, 'first', 'first', 'default',
                  1, 5, CASE i % 2 WHEN 1 THEN 'w' END, 1, 1 FROM n;
              INSERT INTO hold SELECT token, 'p', 1, 'd', 1000001, task_index FROM attempt
