@@ -38,6 +38,10 @@ pub async fn drive(
     while !*stop.borrow() {
         let hint = Arc::clone(&cx.wakes.engine);
         let report = turn(&cx, &mut passes, &health).await;
+        if report.moved > 0 {
+            // What moved may be an order to stop: after its commit, a worker that waits should look.
+            cx.wakes.workers();
+        }
         if report.moved > 0 && !failing(&health) {
             tokio::task::yield_now().await;
             continue;

@@ -44,7 +44,7 @@ async fn time_out_runs(cx: &Cx) -> Result<Report, EngineError> {
     let overdue = run::overdue(&tx, BATCH).await?;
     for run in &overdue {
         let request = RunStop { reason: StopReason::DagrunTimeout, by: log::REAPER };
-        stop::stop_run(cx, &tx, run, &request).await?;
+        stop::stop_run(&tx, run, &request).await?;
     }
     let next_due = run::next_deadline(&tx).await?;
     tx.commit().await?;

@@ -24,7 +24,7 @@ pub(crate) enum Attempts {
         /// The attempt's id, or its token (7-48211)
         attempt: String,
     },
-    /// Stop one attempt; its task goes on as its retries allow
+    /// End one attempt at once; its task instance fails and is not tried again (clear it for that)
     #[command(after_help = "Example:\n  fencepost attempts kill 7-48211 --reason \"stuck\"")]
     Kill(Steer),
     /// Say that the processes of an attempt are surely gone; its replacement need not wait

@@ -40,11 +40,12 @@ pub async fn cancel(
         }
     } else {
         let reason = if kill { StopReason::Kill } else { StopReason::Cancel };
-        stop::stop_run(cx, &tx, &run, &stop::RunStop { reason, by }).await?;
+        stop::stop_run(&tx, &run, &stop::RunStop { reason, by }).await?;
     }
     let after = find_run(&tx, dag_id, run_id).await?;
     tx.commit().await?;
     cx.wakes.engine();
+    cx.wakes.workers();
     Ok(after)
 }
 

@@ -3,7 +3,6 @@
 //! What has not started is final at once. What runs is asked to stop: from that commit its success
 //! is refused, and its instance, slots and run stay as they are until its tree is reported gone.
 
-use crate::Cx;
 use crate::error::EngineError;
 use crate::log;
 use fencepost_core::id::Token;
@@ -24,9 +23,9 @@ pub struct RunStop<'a> {
     pub by: &'a str,
 }
 
-/// Stops a running run: it ends when its last process is gone.
+/// Stops a running run: it ends when its last process is gone. The caller wakes the workers after
+/// the commit.
 pub async fn stop_run(
-    cx: &Cx,
     tx: &Tx,
     run: &Run,
     request: &RunStop<'_>,
@@ -41,7 +40,6 @@ pub async fn stop_run(
         let line = log::run(run, "stop_requested", run.state.as_str(), request.by, word);
         event::append(tx, vec![line]).await?;
     }
-    cx.wakes.workers();
     Ok(())
 }
 

@@ -105,13 +105,12 @@ async fn count_run(cx: &Cx, tx: &Tx, run_pk: i64, due: &[DueEnd]) -> Result<(), 
     };
     let version = match cx.catalog.version(tx, run.version_pk).await {
         Ok(version) => version,
-        // Nothing of a stopped run comes after its ends: it ends whatever its version says.
-        Err(error) if run.stop_reason.is_some() => {
-            error.of_one_version()?;
-            task_instance::forwarded(tx, due).await?;
-            return count_down(cx, tx, run_pk, due).await;
+        Err(error) => {
+            if run.stop_reason.is_some() {
+                end_unread(cx, tx, run_pk).await?;
+            }
+            return Err(error);
         }
-        Err(error) => return Err(error),
     };
     task_instance::forwarded(tx, due).await?;
     let ends: Vec<End> =
@@ -130,11 +129,21 @@ async fn count_run(cx: &Cx, tx: &Tx, run_pk: i64, due: &[DueEnd]) -> Result<(), 
     let fail_fast = version.dag.fail_fast && run.state == RunState::Running;
     if fail_fast && failed && run.stop_reason.is_none() {
         let request = RunStop { reason: StopReason::FailFast, by: log::SCHEDULER };
-        stop::stop_run(cx, tx, &run, &request).await?;
+        stop::stop_run(tx, &run, &request).await?;
     } else {
         settle(cx, tx, &version, heads).await?;
     }
     count_down(cx, tx, run_pk, due).await
+}
+
+/// Nothing comes after the ends of a stopped run: it is over with the last of them, whatever its
+/// version says. They stay to be counted until it can be read.
+async fn end_unread(cx: &Cx, tx: &Tx, run_pk: i64) -> Result<(), EngineError> {
+    let states = task_instance::states(tx, run_pk).await?;
+    if states.iter().all(|s| s.state.is_finished()) {
+        roll_up(cx, tx, run_pk).await?;
+    }
+    Ok(())
 }
 
 /// Takes counted ends off their run, which ends with the last one.
