@@ -26,8 +26,7 @@ async fn a_clear_with_downstream_runs_everything_below_in_order() {
     let mut world = World::of(&[DIAMOND]).await;
     world.trigger("d", "r").await;
     world.finish().await;
-    let request =
-        ClearRequest { tasks: names(&["b"]), downstream: true, ..clears("d", "r") };
+    let request = ClearRequest { tasks: names(&["b"]), downstream: true, ..clears("d", "r") };
     let preview =
         clear(&world.cx, &ClearRequest { dry_run: true, ..request.clone() }).await.unwrap();
     assert_eq!(world.shown("d", "r").await, "success: a success, b success, c success, d success");
@@ -59,8 +58,7 @@ async fn the_key_changes_only_after_a_success_or_when_asked() {
     world.finish().await;
     assert_eq!(world.ti("d", "r", "a").await.generation, 1);
     assert_eq!(world.ti("d", "r", "d").await.generation, 0);
-    let asked =
-        ClearRequest { tasks: names(&["d"]), new_keys: true, ..clears("d", "r") };
+    let asked = ClearRequest { tasks: names(&["d"]), new_keys: true, ..clears("d", "r") };
     world.clear_by(asked).await;
     world.finish().await;
     assert_eq!(world.ti("d", "r", "d").await.generation, 1);

@@ -50,6 +50,7 @@ impl Scenario {
         // What was asked for and has no answer is asked for again at once.
         let mut is_open = false;
         let mut is_checked = false;
+        let mut errors = Vec::new();
         for _ in 0..TURNS_MAX {
             if world.faults.is_down() {
                 world.restart().await;
@@ -65,6 +66,7 @@ impl Scenario {
                 people.next();
             }
             let turn = world.turn().await;
+            errors.extend(turn.errors.iter().cloned());
             if world.faults.has_tripped() && !is_checked {
                 is_checked = true;
                 world.check().await;
@@ -80,33 +82,41 @@ impl Scenario {
                 world.wait(&turn);
             }
         }
-        panic!("it does not come to its end: {:?}", world.unfinished_runs().await);
+        panic!("{:?} never end; {errors:?}", world.unfinished_runs().await);
     }
 
-    /// Every point; how many worlds that were. In the short form each commit has every verdict, and
-    /// the other passages take turns with theirs; the long form plays all.
+    /// Plays the scenario with something happening at each passage of a point.
     async fn everywhere(&self, name: &str) {
         let mut template = World::of(&[self.file]).await;
         template.script(self.script);
         let (expected, points) = self.play(&template, None).await;
-        let distinct: BTreeSet<&String> = points.iter().collect();
+        let mut seen = BTreeSet::new();
         let mut worlds = 0;
         for (at, point) in (1_u64..).zip(&points) {
-            let kinds: &[Kind] = match at % 2 {
-                _ if point.ends_with(":after_commit") => &[Kind::Fail, Kind::Unknown, Kind::Crash],
-                _ if is_long() => &[Kind::Fail, Kind::Crash],
-                0 => &[Kind::Fail],
-                _ => &[Kind::Crash],
-            };
-            for kind in kinds {
+            let is_first = seen.insert(point);
+            for kind in kinds(at, point, is_first) {
                 let trip = Trip { at, kind: *kind };
                 let (found, _) = self.play(&template, Some(trip)).await;
                 assert_eq!(found, expected, "{name}: {kind:?} at passage {at}, {point}");
                 worlds += 1;
             }
         }
-        let (passages, distinct) = (points.len(), distinct.len());
-        println!("{name}: {passages} passages of {distinct} points, {worlds} worlds");
+        let (passages, points) = (points.len(), seen.len());
+        println!("{name}: {passages} passages of {points} points, {worlds} worlds");
+    }
+}
+
+/// What happens at a passage. In the short form every commit and the first passage of every point
+/// have all verdicts, and of the others every fourth has one; the long form plays all of all.
+fn kinds(at: u64, point: &str, is_first: bool) -> &'static [Kind] {
+    if point.ends_with(":after_commit") {
+        return &[Kind::Fail, Kind::Unknown, Kind::Crash];
+    }
+    match at % 8 {
+        _ if is_first || is_long() => &[Kind::Fail, Kind::Crash],
+        0 => &[Kind::Fail],
+        4 => &[Kind::Crash],
+        _ => &[],
     }
 }
 
@@ -136,12 +146,8 @@ async fn act(world: &World, person: Person) -> Result<(), EngineError> {
 }
 
 async fn end(world: &World) -> End {
-    let mut end = End {
-        runs: Vec::new(),
-        starts: BTreeMap::new(),
-        successes: BTreeMap::new(),
-        outputs: 0,
-    };
+    let mut end =
+        End { runs: Vec::new(), starts: BTreeMap::new(), successes: BTreeMap::new(), outputs: 0 };
     for run in world.all_runs().await {
         let shown = world.shown("d", &run.run_id).await;
         end.runs.push(format!("{} {shown}", run.run_id));

@@ -91,9 +91,7 @@ fn expected(rule: TriggerRule, ends: &[&str]) -> &'static str {
 async fn every_trigger_rule_decides_as_documented_for_all_ends_of_two_upstreams() {
     let mut text = String::from("dag_id: d\ntasks:\n  x: {run: x}\n  y: {run: y}\n");
     for (_, name) in TriggerRule::ALL {
-        text.push_str(&format!(
-            "  {name}: {{run: z, depends_on: [x, y], trigger_rule: {name}}}\n"
-        ));
+        text.push_str(&format!("  {name}: {{run: z, depends_on: [x, y], trigger_rule: {name}}}\n"));
     }
     let codes = [("success", 0), ("failed", 1), ("skipped", 99)];
     for (x, x_code) in codes {
@@ -267,7 +265,8 @@ async fn each_end_has_one_line_in_the_log_and_is_counted_once() {
     let events = world.events().await;
     let ends = events.iter().filter(|e| e.kind == "ti_state" && e.to.as_deref() == Some("success"));
     assert_eq!(tally(ends.map(|e| e.task_id.as_deref().unwrap())), tally(["a", "b", "c", "d"]));
-    let run_ends = events.iter().filter(|e| e.kind == "run_state").map(|e| e.to.as_deref().unwrap());
+    let run_ends =
+        events.iter().filter(|e| e.kind == "run_state").map(|e| e.to.as_deref().unwrap());
     assert_eq!(run_ends.collect::<Vec<_>>(), ["running", "success"]);
     assert_eq!(world.ti("d", "r", "d").await.upstream.success, 2);
 }

@@ -3,7 +3,7 @@
 //!
 //! A failing seed is printed; `replay` plays it alone.
 
-use crate::world::{Act, World, Worker, clears, exit, gone, names, request, says, stay};
+use crate::world::{Act, Worker, World, clears, exit, gone, names, request, says, stay};
 use fencepost_core::state::TiState;
 use fencepost_core::time::Span;
 use fencepost_core::verdict::{Death, Ending};
@@ -67,10 +67,8 @@ async fn world(seed: u64) -> World {
     set_pool(&world, 3).await.unwrap();
     world.load("mixed.yaml", MIXED).await;
     world.load("past.yaml", PAST).await;
-    world.workers = vec![
-        Worker::new("one", &["default"], 3),
-        Worker::new("two", &["other", "default"], 2),
-    ];
+    world.workers =
+        vec![Worker::new("one", &["default"], 3), Worker::new("two", &["other", "default"], 2)];
     world.script(move |what| luck(what, seed));
     world
 }

@@ -65,13 +65,8 @@ tasks:
     let back = |e: &fencepost_store::query::event::Logged| {
         e.from.as_deref() == Some("up_for_retry") && e.to.as_deref() == Some("scheduled")
     };
-    let order: Vec<String> = world
-        .events()
-        .await
-        .into_iter()
-        .filter(back)
-        .map(|e| e.task_id.unwrap())
-        .collect();
+    let order: Vec<String> =
+        world.events().await.into_iter().filter(back).map(|e| e.task_id.unwrap()).collect();
     assert_eq!(order, ["fast", "mid", "slow"]);
     assert_eq!(world.machine.order().len(), 6);
 }

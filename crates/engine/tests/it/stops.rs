@@ -180,7 +180,8 @@ tasks:
 #[tokio::test]
 async fn a_mark_decides_in_every_state() {
     for mark in [TiState::Success, TiState::Failed, TiState::Skipped] {
-        for state in ["none", "queued", "running", "up_for_retry", "success", "failed", "stopping"] {
+        for state in ["none", "queued", "running", "up_for_retry", "success", "failed", "stopping"]
+        {
             let mut world = World::of(&[PAIR]).await;
             world.script(move |what| match (what.task_id.as_str(), state) {
                 ("t", "running" | "stopping") => stay(),
@@ -258,10 +259,8 @@ async fn a_mark_that_changes_nothing_leaves_a_finished_run_alone() {
     world.finish().await;
     let before = world.run("d", "r").await;
     world.mark("d", "r", "t", TiState::Success).await;
-    let only = fencepost_engine::operations::clear::ClearRequest {
-        only_failed: true,
-        ..clears("d", "r")
-    };
+    let only =
+        fencepost_engine::operations::clear::ClearRequest { only_failed: true, ..clears("d", "r") };
     assert!(world.clear_by(only).await.is_empty());
     assert_eq!(world.run("d", "r").await, before);
 }
