@@ -27,8 +27,21 @@ pub(crate) fn migrate_sqlite(path: &Path, now: Timestamp) -> Result<(), StoreErr
     migrate(path, MIGRATIONS, now)
 }
 
+/// A new file is its owner's alone; SQLite gives the files beside it the same rights.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::File::options()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map(drop)
+        .map_err(|error| StoreError::new(StoreErrorKind::Unavailable, OP, error))
+}
+
 fn migrate(path: &Path, migrations: &[&str], now: Timestamp) -> Result<(), StoreError> {
     inspect::is_ours_or_new(path)?;
+    make_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut connection = sqlite_connect(path, flags)?;
     let before = applied(&connection)?;

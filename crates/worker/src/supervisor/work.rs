@@ -3,10 +3,11 @@
 use super::Shared;
 use crate::dir::AttemptDir;
 use crate::spec::{Containment, ShimSpec, VERSION};
+use crate::sys::Account;
 use fencepost_api::execution::{Assignment, Work};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, chown};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -154,10 +155,9 @@ pub(super) fn write_files(
     write(INPUTS, work.inputs.to_string().as_bytes())?;
     let state = state_dir(shared, assignment);
     DirBuilder::new().recursive(true).mode(0o711).create(&state)?;
-    if owner.is_some() {
-        // Its parent directories list nothing to others.
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o777))?;
+    // An unknown user is the shim's to report, with everything else that cannot be executed.
+    if let Some(account) = owner.map(Account::lookup).transpose()?.flatten() {
+        chown(&state, Some(account.uid), Some(account.gid))?;
     }
     Ok(())
 }

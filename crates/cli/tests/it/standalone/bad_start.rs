@@ -55,8 +55,10 @@ fn the_token_file_is_the_owners_and_the_api_asks_for_it() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
     let node = world.start();
-    let token = world.home().join("token");
-    assert_eq!(std::fs::metadata(&token).unwrap().permissions().mode() & 0o777, 0o600);
+    for file in ["token", "fencepost.db", "fencepost.db-wal"] {
+        let mode = std::fs::metadata(world.home().join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
     assert!(world.run(&["pools", "list"]).status.success());
     let wrong = world.command(&["pools", "list"]).env("FENCEPOST_TOKEN", "wrong").output().unwrap();
     assert_eq!(wrong.status.code(), Some(6));
