@@ -136,9 +136,13 @@ fn of_task(run: Run, ti: Ti, gates: Gates) -> Explanation {
         TiState::Scheduled => ti.scheduled_at,
         TiState::Queued => ti.queued_at,
         TiState::Running | TiState::Restarting => ti.started_at,
-        _ if ti.state.is_finished() => ti.ended_at,
-        TiState::UpForRetry => ti.ended_at,
-        _ => run.started_at,
+        TiState::UpForRetry
+        | TiState::Success
+        | TiState::Failed
+        | TiState::Skipped
+        | TiState::UpstreamFailed
+        | TiState::Removed => ti.ended_at,
+        TiState::None | TiState::Deferred | TiState::Held => run.started_at,
     };
     Explanation {
         state: ti.state.to_string(),

@@ -106,8 +106,7 @@ fn selected(version: &Version, request: &ClearRequest) -> Result<BTreeSet<u32>, 
 }
 
 fn wanted(ti: &Ti, request: &ClearRequest) -> bool {
-    let failed =
-        matches!(ti.state, TiState::Failed | TiState::UpstreamFailed | TiState::Held);
+    let failed = matches!(ti.state, TiState::Failed | TiState::UpstreamFailed | TiState::Held);
     let index = request.map_index.is_none_or(|index| index == ti.key.map_index);
     let moved = !matches!(ti.state, TiState::None | TiState::Restarting);
     index && moved && (!request.only_failed || failed)

@@ -24,16 +24,18 @@ pub struct MarkRequest {
     pub by: String,
 }
 
+const MARKS: [(TiState, TiEvent); 3] = [
+    (TiState::Success, TiEvent::MarkSuccess),
+    (TiState::Failed, TiEvent::MarkFailed),
+    (TiState::Skipped, TiEvent::MarkSkipped),
+];
+
 /// Marks; the instances that it concerns, as they were.
 pub async fn mark(cx: &Cx, request: &MarkRequest) -> Result<Vec<Ti>, EngineError> {
-    let event = match request.state {
-        TiState::Success => TiEvent::MarkSuccess,
-        TiState::Failed => TiEvent::MarkFailed,
-        TiState::Skipped => TiEvent::MarkSkipped,
-        other => {
-            let text = format!("a task cannot be marked {other}: success, failed or skipped");
-            return Err(Refusal::Invalid(text).into());
-        }
+    let Some((_, event)) = MARKS.iter().find(|(state, _)| *state == request.state) else {
+        let state = request.state;
+        let text = format!("a task cannot be marked {state}: success, failed or skipped");
+        return Err(Refusal::Invalid(text).into());
     };
     let tx = cx.store.begin("mark").await?;
     let run = super::find_run(&tx, &request.dag_id, &request.run_id).await?;
@@ -61,7 +63,7 @@ pub async fn mark(cx: &Cx, request: &MarkRequest) -> Result<Vec<Ti>, EngineError
             let mark = Some(request.state.as_str());
             let stop = StopRequest { reason: StopReason::Mark, by: &request.by, mark };
             stop::stop_attempts(&tx, &in_hand, &stop).await?;
-        } else if let Ok(to) = ti_next(ti.state, event) {
+        } else if let Ok(to) = ti_next(ti.state, *event) {
             let mut change = TiChange::of(ti);
             change.to.state = to;
             stop::finish(&mut change.to, "mark", tx.now());

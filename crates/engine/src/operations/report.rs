@@ -56,22 +56,25 @@ pub async fn report(
     let tx = cx.store.begin("report").await?;
     let mut batch = Batch::load(cx, &tx, &reports).await?;
     let answers: Vec<Answer> =
-        reports.iter().map(|report| batch.take(cx, job_id, report, tx.now())).collect();
+        reports.iter().map(|report| batch.take(cx, job_id, report)).collect();
     batch.apply(&tx).await?;
     tx.commit().await?;
     cx.wakes.engine();
     Ok(answers)
 }
 
+type Outputs = Vec<(String, Value)>;
+
 /// The rows that a batch of reports is about, and the changes that follow.
 #[derive(Debug, Default)]
 struct Batch {
+    now: Timestamp,
     attempts: BTreeMap<Token, Attempt>,
     tis: BTreeMap<TiKey, Ti>,
     versions: BTreeMap<i64, Arc<Version>>,
     ends: Vec<AttemptEnd>,
     changes: Vec<TiChange>,
-    outputs: Vec<(TiKey, Token, Vec<(String, Value)>)>,
+    outputs: Vec<(TiKey, Token, Outputs)>,
     marks: Vec<TiKey>,
     checkpoints: Vec<(TiKey, Token, String)>,
     events: Vec<Event>,
@@ -80,7 +83,7 @@ struct Batch {
 impl Batch {
     async fn load(cx: &Cx, tx: &Tx, reports: &[EndReport]) -> Result<Self, EngineError> {
         let tokens: Vec<Token> = reports.iter().map(|report| report.token).collect();
-        let mut batch = Self::default();
+        let mut batch = Self { now: tx.now(), ..Self::default() };
         for found in attempt::get(tx, &tokens).await? {
             batch.attempts.insert(found.token, found);
         }
@@ -100,7 +103,7 @@ impl Batch {
         Ok(batch)
     }
 
-    fn take(&mut self, cx: &Cx, job_id: JobId, report: &EndReport, now: Timestamp) -> Answer {
+    fn take(&mut self, cx: &Cx, job_id: JobId, report: &EndReport) -> Answer {
         let Some(attempt) = self.attempts.get(&report.token).cloned() else {
             let why = "no such attempt: its run was deleted".to_owned();
             return Answer::Refused(Refused::NotRunning, why);
@@ -110,18 +113,20 @@ impl Batch {
         };
         match current(&attempt, &ti, job_id, report) {
             Currency::Again => return Answer::Accepted,
-            Currency::Refused(why, text) => return self.refuse(&attempt, &ti, report, why, text),
+            Currency::Refused(why, text) => {
+                return self.refuse(&attempt, &ti, report, (why, text));
+            }
             Currency::Current => {}
         }
         let verdict = self.judge(cx, &attempt, &ti, report);
-        match self.plan(&attempt, &ti, report, &verdict, now) {
+        match self.plan(&attempt, &ti, report, &verdict) {
             Ok(()) => Answer::Accepted,
             Err(Rejected::Stale) => {
-                self.refuse(&attempt, &ti, report, Refused::Superseded, String::new())
+                self.refuse(&attempt, &ti, report, (Refused::Superseded, String::new()))
             }
             Err(Rejected::Duplicate | Rejected::Illegal) => {
                 let text = format!("{} does not follow from {}", verdict.outcome, ti.state);
-                self.refuse(&attempt, &ti, report, Refused::NotRunning, text)
+                self.refuse(&attempt, &ti, report, (Refused::NotRunning, text))
             }
         }
     }
@@ -159,8 +164,8 @@ impl Batch {
         ti: &Ti,
         report: &EndReport,
         verdict: &Verdict,
-        now: Timestamp,
     ) -> Result<(), Rejected> {
+        let now = self.now;
         attempt_next(attempt.state, AttemptEvent::End(verdict.outcome))?;
         let record = TiRecord { state: ti.state, token: ti.token };
         let to = step(&record, verdict.event, Some(attempt.token))?;
@@ -199,8 +204,7 @@ impl Batch {
         attempt: &Attempt,
         ti: &Ti,
         report: &EndReport,
-        why: Refused,
-        text: String,
+        (why, text): (Refused, String),
     ) -> Answer {
         let mut line = log::ti_state(ti, ti.state, &actor(attempt));
         line.kind = "write_refused";

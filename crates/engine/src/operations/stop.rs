@@ -25,11 +25,7 @@ pub struct RunStop<'a> {
 
 /// Stops a running run: it ends when its last process is gone. The caller wakes the workers after
 /// the commit.
-pub async fn stop_run(
-    tx: &Tx,
-    run: &Run,
-    request: &RunStop<'_>,
-) -> Result<(), EngineError> {
+pub async fn stop_run(tx: &Tx, run: &Run, request: &RunStop<'_>) -> Result<(), EngineError> {
     let first = run::stop(tx, run.run_pk, request.reason, request.by).await?;
     let word = request.reason.as_str();
     task_instance::cancel_unstarted(tx, run.run_pk, word, request.by).await?;

@@ -237,6 +237,11 @@ async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, 
     let first = forward::decide(&version.dag, task, &head.upstream, gates);
     if depends_on_past && matches!(first, Move::Apply(..) | Move::Evaluate) {
         gates.past_ok = past_ok(tx, head).await?;
+        // While it only waited, an older run may have taken its run's place.
+        if head.recheck == MARK_PAST && gates.past_ok != Some(false) && !has_place(tx, head).await?
+        {
+            gates.past_ok = Some(false);
+        }
     }
     let second = forward::decide(&version.dag, task, &head.upstream, gates);
     if second != Move::Evaluate {
@@ -244,6 +249,11 @@ async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, 
     }
     gates.when = Some(evaluate(cx, tx, version, head).await?);
     Ok(forward::decide(&version.dag, task, &head.upstream, gates))
+}
+
+async fn has_place(tx: &Tx, head: &Ti) -> Result<bool, EngineError> {
+    let places = run::places(tx, &head.dag_id, head.key.run_pk).await?;
+    Ok(places.is_none_or(|of| !of.own_waits || of.taken < of.max_active_runs))
 }
 
 /// Whether the instance of the run before ended well; `None` if there was none.

@@ -50,6 +50,9 @@ async fn start_some(
     report: &mut Report,
 ) -> Result<usize, EngineError> {
     let room = usize::try_from(dag.max_active_runs - dag.active).unwrap_or(0).min(RUNS as usize);
+    if room == 0 {
+        return start_older(cx, tx, dag, report).await;
+    }
     let mut started = 0;
     let mut after = (Timestamp::from_micros(i64::MIN), 0);
     while started < room {
@@ -69,6 +72,28 @@ async fn start_some(
         }
     }
     Ok(started)
+}
+
+/// A run that only waits for the one before it takes no place from that one: else an older run that
+/// was cleared and a newer, blocked one would wait for each other for ever.
+async fn start_older(
+    cx: &Cx,
+    tx: &Tx,
+    dag: &Startable,
+    report: &mut Report,
+) -> Result<usize, EngineError> {
+    let Some(older) = run::older_than_waiting(tx, &dag.dag_id).await? else { return Ok(0) };
+    let places = run::places(tx, &dag.dag_id, 0).await?;
+    if places.is_none_or(|places| places.taken >= places.max_active_runs) {
+        return Ok(0);
+    }
+    match start(cx, tx, &older).await {
+        Ok(()) => Ok(1),
+        Err(error) => {
+            report.troubles.push(error.of_one_version()?);
+            Ok(0)
+        }
+    }
 }
 
 async fn start(cx: &Cx, tx: &Tx, queued: &Run) -> Result<(), EngineError> {

@@ -236,6 +236,33 @@ async fn a_failure_in_the_past_blocks_until_it_is_cleared_marked_or_deleted() {
 }
 
 #[tokio::test]
+async fn an_older_cleared_run_and_a_newer_blocked_one_do_not_wait_for_each_other() {
+    let text = past("max_active_runs: 1");
+    let text = format!("{text}  u: {{run: x, depends_on: [t]}}\n");
+    let mut world = World::of(&[&text]).await;
+    let first = "scheduled__2026-02-26T00:00:00Z";
+    world.script(move |what| exit(u8::from(what.run_id == first && what.attempt == 1)));
+    world.settle().await;
+    let running = |states: Vec<(String, RunState)>| {
+        states.into_iter().filter(|(_, state)| *state == RunState::Running).count()
+    };
+    assert_eq!(running(world.run_states("d").await), 1);
+    world.lowered.insert("d".into());
+    world.clear("d", first, &[]).await;
+    // Its first task is good now; while its second one runs, the newer run gets nothing.
+    world.script(|what| if what.task_id == "u" { stay() } else { exit(0) });
+    world.settle().await;
+    assert_eq!(world.shown("d", first).await, "running: t success, u running");
+    assert_eq!(world.machine.running().len(), 1);
+    assert_eq!(world.machine.ledger.last().unwrap().1.run_id, first);
+    world.script(|_| exit(0));
+    world.machine.finish("u", exit(0));
+    world.finish().await;
+    let states = world.run_states("d").await;
+    assert!(states.iter().all(|(_, state)| *state == RunState::Success), "{states:?}");
+}
+
+#[tokio::test]
 async fn a_past_run_that_was_cancelled_before_it_began_blocks_nobody() {
     let mut world = World::of(&[&past("max_active_runs: 1")]).await;
     world.script(|_| stay());

@@ -173,6 +173,72 @@ pub async fn startable(tx: &Tx, after: &str, limit: u32) -> Result<Vec<Startable
         .collect()
 }
 
+/// A running run `$run` in which nothing can run until the run before it does: it holds no place.
+macro_rules! waits_for_past {
+    ($run:literal) => {
+        concat!(
+            "(EXISTS (SELECT 1 FROM task_instance w WHERE w.recheck = 2 AND w.run_pk = ",
+            $run,
+            ".run_pk) AND NOT EXISTS (SELECT 1 FROM task_instance t WHERE t.run_pk = ",
+            $run,
+            ".run_pk AND (t.forward_due = 1 OR t.recheck = 1 OR t.state IN ('scheduled',
+                'queued', 'running', 'deferred', 'up_for_retry', 'restarting', 'held'))))"
+        )
+    };
+}
+
+const RUN_PLACES: Stmt = Stmt::same(
+    "run_places",
+    concat!(
+        "SELECT d.max_active_runs,
+                (SELECT COUNT(*) FROM run a WHERE a.dag_id = d.dag_id AND a.state = 'running'
+                    AND NOT ",
+        waits_for_past!("a"),
+        "),
+                (SELECT COUNT(*) FROM run o WHERE o.run_pk = $2 AND ",
+        waits_for_past!("o"),
+        ") FROM dag d WHERE d.dag_id = $1"
+    ),
+);
+
+/// The places of a DAG's running runs, as a run of it sees them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Places {
+    pub max_active_runs: i64,
+    /// Running runs that do not only wait for the one before them.
+    pub taken: i64,
+    /// The run that asks only waits.
+    pub own_waits: bool,
+}
+
+/// The places of a DAG, for one of its runs (0: for none).
+pub async fn places(tx: &Tx, dag_id: &str, run_pk: i64) -> Result<Option<Places>, StoreError> {
+    let Some(row) = tx.query_opt(&RUN_PLACES, values![dag_id, run_pk]).await? else {
+        return Ok(None);
+    };
+    let mut c = row.columns("run");
+    let (max_active_runs, taken, own_waits) = (c.int()?, c.int()?, c.flag()?);
+    Ok(Some(Places { max_active_runs, taken, own_waits }))
+}
+
+const RUN_OLDER_THAN_WAITING: Stmt = Stmt::same(
+    "run_older_than_waiting",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM run WHERE dag_id = $1 AND state = 'queued' AND paused = 0 AND made = 1
+            AND EXISTS (SELECT 1 FROM run n WHERE n.dag_id = $1 AND n.state = 'running'
+                AND n.logical_date > run.logical_date AND ",
+        waits_for_past!("n"),
+        ") ORDER BY logical_date LIMIT 1"
+    ),
+);
+
+/// The oldest cleared run of a DAG that a newer, running one may be waiting for.
+pub async fn older_than_waiting(tx: &Tx, dag_id: &str) -> Result<Option<Run>, StoreError> {
+    tx.query_opt(&RUN_OLDER_THAN_WAITING, values![dag_id]).await?.map(decode).transpose()
+}
+
 const RUN_QUEUED: Stmt = Stmt::same(
     "run_queued",
     concat!(
@@ -421,6 +487,8 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     RUN_ACTIVE,
     RUN_PAUSE,
     RUN_NOTE,
+    RUN_PLACES,
+    RUN_OLDER_THAN_WAITING,
     RUN_DELETE[0],
     RUN_DELETE[1],
     RUN_DELETE[2],

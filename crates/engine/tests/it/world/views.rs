@@ -75,7 +75,10 @@ impl World {
     }
 
     pub(crate) async fn attempts(&self, dag_id: &str, run_id: &str, name: &str) -> Vec<Attempt> {
-        let ti = self.ti(dag_id, run_id, name).await;
+        self.attempts_of(&self.ti(dag_id, run_id, name).await).await
+    }
+
+    pub(crate) async fn attempts_of(&self, ti: &Ti) -> Vec<Attempt> {
         let tx = self.look().await;
         let _unseen = self.faults.unseen();
         attempt::of_ti(&tx, ti.key).await.unwrap()

@@ -257,10 +257,7 @@ pub(crate) fn end_report(token: Token, act: &Act) -> Option<EndReport> {
     let ending = act.ending.clone()?;
     let digest = format!("{token} {ending:?} {:?}", act.outputs);
     let evidence = matches!(ending, Ending::Gone(_)).then(|| "exit_status".to_owned());
-    let exit_code = match ending {
-        Ending::Exit(code) => Some(code.into()),
-        _ => None,
-    };
+    let exit_code = if let Ending::Exit(code) = ending { Some(code.into()) } else { None };
     Some(EndReport {
         token,
         ending,
