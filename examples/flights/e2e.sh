@@ -56,7 +56,27 @@ once() {
 say "second ./run, to the end"
 once second
 sums="$(sha256sum < "$FENCEPOST_HOME/flights/report/index.html")"
-say "third ./run, nothing left to do"
-once third
+say "third ./run, nothing left to do: it serves, and answers for what happened"
+"$root/run" > "$place/third.out" 2>&1 &
+first=$!
+until grep -q 'serving until' "$place/third.out"; do
+  kill -0 "$first" 2> /dev/null || { cat "$place/third.out" >&2; fail "the third ./run ended by itself"; }
+  sleep 0.3
+done
 [ "$sums" = "$(sha256sum < "$FENCEPOST_HOME/flights/report/index.html")" ] || fail "the third ./run changed the report"
+"$fencepost" doctor || fail "the audit found violations"
+# However often the server was killed: one attempt for each task instance that ran, none for a skipped one.
+"$fencepost" runs list flights -o name | while IFS= read -r run; do
+  "$fencepost" tasks list flights "$run" -o json
+done | node -e '
+  const text = require("fs").readFileSync(0, "utf8").trim().replace(/\]\s*\[/g, "],[");
+  const all = JSON.parse("[" + text + "]").flat();
+  const wrong = all.filter((t) => t.attempt_count !== (t.state === "skipped" ? 0 : 1));
+  for (const t of wrong.slice(0, 10)) console.error(`${t.run_id} ${t.task_id}: ${t.state}, ${t.attempt_count} attempts`);
+  console.log(`${all.length} task instances, ${wrong.length} of them not with one attempt`);
+  process.exit(wrong.length || all.length !== 31 * 13 ? 1 : 0);' || fail "something ran twice or not at all"
+kill -TERM "$first"
+wait "$first" 2> /dev/null || true
+first=''
+[ -z "$(processes_of "$FENCEPOST_HOME")" ] || fail "left behind: $(processes_of "$FENCEPOST_HOME")"
 echo "examples/flights, killed and begun again: ok"
