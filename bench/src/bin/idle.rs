@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 const TRIGGERS: usize = 40;
+const LONG_TASKS: usize = 4;
 const IDLE: Duration = Duration::from_secs(20);
 
 fn main() -> anyhow::Result<()> {
@@ -36,7 +37,10 @@ fn measure(node: &Node, folder: &Path) -> anyhow::Result<()> {
     let ticks = cpu_ticks(node.child.id())? - before;
     let share = ticks as f64 / 100.0 / began.elapsed().as_secs_f64() * 100.0;
     println!("idle standalone");
-    println!("  memory (PSS)            {:8.1} MB  (bound: 40)", pss_kib(node.child.id())? / 1024.0);
+    println!(
+        "  memory (PSS)            {:8.1} MB  (bound: 40)",
+        pss_kib(node.child.id())? / 1024.0
+    );
     println!("  CPU                     {share:8.2} %   of a core (bound: 1)");
     let mut latencies: Vec<f64> = Vec::new();
     for _ in 0..TRIGGERS {
@@ -46,7 +50,10 @@ fn measure(node: &Node, folder: &Path) -> anyhow::Result<()> {
     println!("  trigger to task, median {:8.1} ms  (bound: 50)", latencies[TRIGGERS / 2]);
     println!("  trigger to task, worst  {:8.1} ms", latencies[TRIGGERS - 1]);
     let (shims, shim_kib) = node.shims(folder)?;
-    println!("  a shim (PSS, {shims} live)  {:8.2} MB  (bound: 4)", shim_kib / 1024.0);
+    println!(
+        "  a shim with its init    {:8.2} MB  (bound: 4; {shims} processes)",
+        shim_kib / 1024.0
+    );
     Ok(())
 }
 
@@ -129,10 +136,12 @@ impl Node {
         for _ in 0..200 {
             pause(Duration::from_millis(50));
             let shims = processes_with(&format!("shim {}", attempts.display()))?;
-            if shims.len() == 4 {
+            // At level `pidns` the init of the tree is a fork of the shim: it counts.
+            if shims.len() >= LONG_TASKS {
                 pause(Duration::from_secs(1));
+                let shims = processes_with(&format!("shim {}", attempts.display()))?;
                 let sizes: Vec<f64> = shims.iter().filter_map(|pid| pss_kib(*pid).ok()).collect();
-                return Ok((sizes.len(), sizes.iter().sum::<f64>() / sizes.len() as f64));
+                return Ok((sizes.len(), sizes.iter().sum::<f64>() / LONG_TASKS as f64));
             }
         }
         anyhow::bail!("no shims")

@@ -68,6 +68,7 @@ pub(crate) struct Node {
     stop: watch::Sender<bool>,
     worker: tokio::task::JoinHandle<Result<Vec<String>, fencepost_api::problem::Problem>>,
     passes: tokio::task::JoinHandle<()>,
+    turns: tokio::task::JoinHandle<()>,
     home: Arc<Home>,
 }
 
@@ -106,10 +107,10 @@ impl Node {
         let worker = tokio::spawn(worker.run(stopped.clone()));
         let health = SharedHealth::default();
         let passes = spawn_passes(&cx, path, &health, stopped.clone());
-        tokio::spawn(turn(Arc::clone(&home)));
+        let turns = tokio::spawn(turn(Arc::clone(&home)));
         let parts = serve::Parts { health, trouble: Arc::new(trouble), stopped };
         let address = serve::listen(&cx, &options, parts).await?;
-        Ok(Self { cx, address, stop, worker, passes, home })
+        Ok(Self { cx, address, stop, worker, passes, turns, home })
     }
 
     /// Stops in order: claims nothing more, waits `drain_timeout` for what runs, leaves the rest
@@ -120,6 +121,9 @@ impl Node {
         self.cx.wakes.engine();
         let worker = self.worker.await;
         let _ = self.passes.await;
+        self.turns.abort();
+        // Its copy of the home goes with it: the drop below is the one that gives the home up.
+        let _ = self.turns.await;
         serve::forget(self.home.path());
         drop(self.home);
         match worker {

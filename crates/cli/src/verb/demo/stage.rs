@@ -138,9 +138,10 @@ impl<'a> Stage<'a> {
             })
         })?;
         self.show(&["ps"])?;
-        let shim = self.attempts().iter().find_map(|dir| {
-            Page::open(&AttemptDir::new(dir)).ok().and_then(|page| page.shim())
-        });
+        let shim = self
+            .attempts()
+            .iter()
+            .find_map(|dir| Page::open(&AttemptDir::new(dir)).ok().and_then(|page| page.shim()));
         let pid = shim.and_then(|shim| rustix::process::Pid::from_raw(shim.pid));
         let pid = pid.ok_or_else(|| CliError::new(Exit::Unexpected, "no shim is running"))?;
         rustix::process::kill_process(pid, rustix::process::Signal::KILL)
