@@ -1,6 +1,7 @@
 //! What the benches share: an engine on a SQLite store, driven by hand, with a worker that claims
 //! and completes without starting processes. So the figures are those of the engine and the store.
 
+use fencepost_core::hook::Hooks;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::JobKind;
 use fencepost_core::verdict::Ending;
@@ -48,7 +49,7 @@ impl Rig {
     /// A fresh store in a folder, with a pool of that many slots.
     pub async fn new(folder: &Path, slots: i64) -> anyhow::Result<Self> {
         let clock = StoreClock::new(wall);
-        let store = Store::open_sqlite(&folder.join("bench.db"), clock, Default::default())?;
+        let store = Store::open_sqlite(&folder.join("bench.db"), clock, Hooks::none())?;
         let random = AtomicU64::new(1);
         let env = Env {
             wall: Arc::new(wall),

@@ -168,7 +168,11 @@ fn lock_home(options: &Options, store: &Path) -> Outcome<(Arc<Home>, String)> {
 fn refused(error: home::HomeError) -> CliError {
     let exit = match error {
         home::HomeError::Held { .. } | home::HomeError::DoesNotEnd { .. } => Exit::Conflict,
-        _ => Exit::Unexpected,
+        home::HomeError::Io { .. }
+        | home::HomeError::NotLocal { .. }
+        | home::HomeError::OtherInstallation { .. }
+        | home::HomeError::OtherMachine { .. }
+        | home::HomeError::Record { .. } => Exit::Unexpected,
     };
     let mut text = error.to_string();
     if let Some(cause) = std::error::Error::source(&error) {

@@ -128,7 +128,7 @@ impl Supervisor {
 /// One look for work and orders.
 async fn work_turn(shared: &Arc<Shared>) {
     let full = room::trouble(&shared.settings.home);
-    *shared.trouble.lock().unwrap_or_else(PoisonError::into_inner) = full.clone();
+    shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&full);
     let free = if full.is_some() { 0 } else { shared.free_slots() };
     let polled = tokio::select! {
         polled = shared.api.poll(shared.poll(free)) => polled,
@@ -235,7 +235,7 @@ impl Shared {
         if let Some((reason, kill_now)) = entry.stop {
             running.request_stop(reason, kill_now);
         }
-        entry.name = name.to_owned();
+        name.clone_into(&mut entry.name);
         entry.running = Some(running);
     }
 

@@ -197,13 +197,12 @@ fn read(folder: &Path, name: &str) -> DagFile {
     };
     debug_assert!(bytes.len() <= FILE_MAX + 1);
     let parsed = parse(&bytes, name);
-    let content = match parsed.dag {
-        Some(dag) => Ok(read_dag(dag, String::from_utf8_lossy(&bytes).into_owned())),
-        None => {
-            let errors: Vec<Diagnostic> =
-                parsed.diagnostics.into_iter().filter(|d| d.severity == Severity::Error).collect();
-            Err(render::json(&[FileReport { path: name, diagnostics: &errors }]))
-        }
+    let content = if let Some(dag) = parsed.dag {
+        Ok(read_dag(dag, String::from_utf8_lossy(&bytes).into_owned()))
+    } else {
+        let is_error = |d: &Diagnostic| d.severity == Severity::Error;
+        let errors: Vec<Diagnostic> = parsed.diagnostics.into_iter().filter(is_error).collect();
+        Err(render::json(&[FileReport { path: name, diagnostics: &errors }]))
     };
     DagFile { fileloc, content }
 }

@@ -2,6 +2,7 @@
 
 mod stage;
 
+use crate::clock::pause;
 use crate::cx::Cx;
 use crate::error::Outcome;
 use crate::exit::Exit;
@@ -62,7 +63,7 @@ fn crash(cx: &Cx) -> Outcome {
     stage.show(&["ps"])?;
     stage.note("Its tasks did not notice: each has a shim of its own that holds its processes.");
     stage.processes()?;
-    stage.rest(Duration::from_secs(3));
+    pause(Duration::from_secs(3));
 
     stage.say("3. It starts again with the same home, and finds them.");
     stage.raise()?;

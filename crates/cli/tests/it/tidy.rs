@@ -26,8 +26,7 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 fn metadata() -> Value {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let output = Command::new(cargo)
+    let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(root())
         .output()

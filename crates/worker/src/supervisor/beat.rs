@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// With nothing running a beat is only a sign of life.
-const IDLE_BEAT: Duration = Duration::from_secs(60);
+const IDLE_BEAT: Duration = Duration::from_mins(1);
 
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut seq = 0_i64;

@@ -28,7 +28,7 @@ impl Seen {
         let mut content = Vec::new();
         std::fs::File::open(path).ok()?.take(MAX).read_to_end(&mut content).ok()?;
         self.0.insert(token.to_owned(), stamp);
-        Some(content.iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(content.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
     }
 
     /// Forgets those that are over.

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// How long anything of the demo may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const TICK: Duration = Duration::from_millis(100);
 
 pub(super) struct Stage<'a> {
@@ -42,13 +42,8 @@ impl<'a> Stage<'a> {
         self.cx.out.remark(&format!("   {text}"));
     }
 
-    pub(super) fn rest(&self, length: Duration) {
-        pause(length);
-    }
-
     fn fencepost(&self, args: &[&str]) -> Command {
         // This program itself, whatever its path is.
-        #[expect(clippy::disallowed_methods, reason = "the path of this program, not a clock")]
         let exe = std::env::current_exe().unwrap_or_else(|_| "fencepost".into());
         let mut command = Command::new(exe);
         command.args(args).env("FENCEPOST_HOME", self.folder.join("home"));

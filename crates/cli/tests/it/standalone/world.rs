@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a condition is waited for: generous, since machines are slow at times.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) struct World {
     folder: tempfile::TempDir,
@@ -173,6 +173,7 @@ pub(crate) fn wait_for(what: &str, condition: impl FnMut() -> bool) {
     assert!(comes_true(PATIENCE, condition), "waited in vain for {what}");
 }
 
+#[expect(clippy::disallowed_methods, reason = "the one wait of these tests: for a condition")]
 pub(crate) fn comes_true(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     loop {
