@@ -4,15 +4,17 @@
 //! and shims as everywhere else, so what works here works there.
 
 use crate::client::{Client, Server};
+use crate::clock::{Limit, pause};
 use crate::config::{self, Settings};
 use crate::cx::Cx;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use crate::node::{Crash, Node, Options, load_dag};
 use crate::verb::dags::trigger::{self, Trigger};
-use crate::verb::logs;
 use crate::verb::standalone::runtime;
+use crate::watch::{Sink, Watch};
 use clap::Args;
+use fencepost_api::rest::Run;
 use fencepost_core::dag::{Dag, Task, TaskIndex, descendants};
 use fencepost_core::id::DagId;
 use fencepost_core::schedule::Timing;
@@ -23,17 +25,21 @@ use fencepost_store::query::run;
 use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Without the process that started them, tasks of a local run end after this long.
 const ORPHAN_TTL: &str = "60s";
 const KILL_GRACE: &str = "10s";
+/// How long the last lines of the logs are waited for.
+const LAST_LINES: Duration = Duration::from_secs(5);
 
 /// Run a DAG file here and now, without a server
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing is recorded: the run has a home of its own that is removed at its end. Ctrl-C cancels it.
+What the tasks print goes to stdout, the progress to stderr. Nothing is recorded: the run has a home of its own that is removed at its end. Ctrl-C cancels it.
 Exit code: 0 if the run succeeded, 3 if it failed, 2 if the file has mistakes.
 
 Examples:
@@ -146,12 +152,12 @@ fn follow(
     let dag_id = dag.dag_id.as_str();
     // Not `cx.client()`, which would end this process, its node included, at Ctrl-C.
     let client = || Ok::<_, CliError>(Client::new(Server::find(&cx.global, &cx.env)?));
-    let exit = trigger::run(cx, client()?, Trigger::and_wait(dag_id, &args.params))?;
+    let run = trigger::make_run(&client()?, &Trigger::plain(dag_id, &args.params))?;
+    let logs = Logs::follow(cx, &run);
+    let exit = Watch::of(cx, client()?, &run, Sink::Stderr).follow(None)?;
+    drop(logs);
     if interrupted.load(Ordering::Relaxed) {
         return Ok(Exit::Interrupted);
-    }
-    if exit == Exit::Failed {
-        logs::failures(cx, &client()?, dag_id)?;
     }
     Ok(exit)
 }
@@ -172,6 +178,34 @@ async fn cancel_on_interrupt(
     for run in runs {
         // One that is over is over.
         let _ = run_control::cancel(&cx, dag_id.as_str(), &run.run_id, false, "Ctrl-C").await;
+    }
+}
+
+/// What the tasks print, on stdout as they print it: the verb `logs -f` beside this one.
+struct Logs(Option<Child>);
+
+impl Logs {
+    fn follow(cx: &Cx, run: &Run) -> Self {
+        let exe = std::env::current_exe().unwrap_or_else(|_| "fencepost".into());
+        let mut command = Command::new(exe);
+        command.args(["logs", &run.dag_id, &run.run_id, "-f", "--quiet"]);
+        command.env("FENCEPOST_HOME", cx.home()).env_remove("FENCEPOST_TOKEN");
+        command.env_remove("FENCEPOST_SERVER").stdin(Stdio::null());
+        // Without it the run goes on all the same.
+        Self(command.spawn().ok())
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        let Some(child) = &mut self.0 else { return };
+        let limit = Limit::from_here(Some(LAST_LINES));
+        while matches!(child.try_wait(), Ok(None)) {
+            if limit.is_over() {
+                let _ = child.kill();
+            }
+            pause(Duration::from_millis(20));
+        }
     }
 }
 

@@ -117,3 +117,15 @@ fn only_the_store_speaks_sql() {
         }
     }
 }
+
+/// The tests that docs/invariants.md names are there.
+#[test]
+fn every_invariant_is_guarded_by_the_tests_that_are_named() {
+    let text = std::fs::read_to_string(root().join("docs/invariants.md")).unwrap();
+    let all: String = sources().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let names: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
+    assert!(names.len() > 40, "{} tests are named", names.len());
+    for name in names {
+        assert!(all.contains(&format!("fn {name}(")), "there is no test `{name}`");
+    }
+}

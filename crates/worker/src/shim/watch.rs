@@ -222,7 +222,10 @@ impl Watch {
                 self.tree.terminate_group();
             }
             Act::TerminateRest => {
-                self.parts.log.remark("SIGTERM to what is left of the tree");
+                // The order is given in any case: a process may be just being made.
+                if self.leftovers > 0 {
+                    self.parts.log.remark("SIGTERM to what is left of the tree");
+                }
                 self.tree.terminate_rest();
             }
             Act::Kill => {

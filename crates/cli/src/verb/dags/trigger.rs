@@ -51,8 +51,8 @@ pub(crate) struct Trigger {
 }
 
 impl Trigger {
-    /// A plain trigger that is followed to its end.
-    pub(crate) fn and_wait(dag: &str, params: &[String]) -> Self {
+    /// A trigger with nothing but params.
+    pub(crate) fn plain(dag: &str, params: &[String]) -> Self {
         Self {
             dag: dag.into(),
             run_id: None,
@@ -61,7 +61,7 @@ impl Trigger {
             conf: None,
             note: None,
             if_not_exists: false,
-            wait: true,
+            wait: false,
             timeout: None,
         }
     }
@@ -82,8 +82,13 @@ fn json_object(text: &str) -> Result<Value, String> {
     }
 }
 
+/// Makes the run.
+pub(crate) fn make_run(client: &Client, args: &Trigger) -> Outcome<Run> {
+    typed(make(client, args, &body(client, args)?)?)
+}
+
 /// Makes the run and prints its id.
-pub(crate) fn run(cx: &Cx, client: Client, args: Trigger) -> Outcome {
+pub(super) fn run(cx: &Cx, client: Client, args: Trigger) -> Outcome {
     let body = body(&client, &args)?;
     if cx.global.dry_run {
         if !cx.out.data(&body)? {

@@ -143,29 +143,3 @@ pub(super) fn run(cx: &Cx, args: Logs) -> Outcome {
     writer.finish()?;
     Ok(Exit::Done)
 }
-
-/// Lines of each failed task that are shown when there will be no other place to read them.
-const LAST_WORDS: u32 = 40;
-
-/// Prints the ends of the logs of what failed in the newest run of a DAG.
-pub(crate) fn failures(cx: &Cx, client: &Client, dag_id: &str) -> Outcome<()> {
-    let runs = client.list(routes::RUN_LIST, &[dag_id], &(), Some(1))?;
-    let Some(run) = runs.into_iter().next() else { return Ok(()) };
-    let run: fencepost_api::rest::Run = crate::output::typed(run)?;
-    let at = (dag_id, run.run_id.as_str());
-    for instance in pick::instances(client, at, None)? {
-        if instance.state != "failed" {
-            continue;
-        }
-        let attempts = pick::attempts_of(client, at, &instance)?;
-        let Some(attempt) = pick::choose(&attempts, None) else { continue };
-        cx.out.remark(&format!("\n── {} failed; the end of its log:", instance.task_id));
-        let query = LogQuery { tail: Some(LAST_WORDS), ..LogQuery::default() };
-        let (attempt_id, label) = (attempt.attempt_id.clone(), String::new());
-        let mut source = Source { attempt_id, label, query, ended: false };
-        let mut writer = Writer::new(cx, false);
-        writer.page("", &source.page(client, Duration::ZERO)?)?;
-        writer.finish()?;
-    }
-    Ok(())
-}
