@@ -19,7 +19,7 @@ use fencepost_engine::operations::trigger::trigger;
 use std::collections::BTreeMap;
 
 const SEEDS: u64 = 200;
-const STEPS: usize = 60;
+const STEPS: usize = 50;
 
 const MIXED: &str = "
 dag_id: mixed
