@@ -198,6 +198,7 @@ fn attempts() {
     State:        ended
     Outcome:      lost
     Exit:         ?
+    Message:      –
     Counted as:   infra
     Worker:       w-3@node-b
     Containment:  pidns
