@@ -237,7 +237,7 @@ impl Seen {
         for word in ["success", "failed", "cancelled"] {
             assert!(self.run_states.contains_key(word), "no run ended {word}");
         }
-        assert!(self.failures > 0 && self.refusals > 0);
+        assert!(self.failures > 0);
     }
 }
 
