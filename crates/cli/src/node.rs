@@ -11,6 +11,7 @@ mod hooks;
 mod identity;
 mod logs;
 mod serve;
+mod store_lock;
 mod surroundings;
 
 pub(crate) use dag_folder::{DagFolder, load_dag};
@@ -70,6 +71,8 @@ pub(crate) struct Node {
     passes: tokio::task::JoinHandle<()>,
     turns: tokio::task::JoinHandle<()>,
     home: Arc<Home>,
+    /// Held for this node's life.
+    _store_lock: std::fs::File,
 }
 
 /// What a node left when it stopped.
@@ -87,6 +90,7 @@ impl Node {
         check_orphan_ttl(&worker_settings)?;
         let store_path = sqlite_path(settings)?;
         let (home, installation_id) = lock_home(&options, &store_path)?;
+        let store_lock = store_lock::take(&store_path)?;
         let hooks = hooks::hooks(&options.crash)?;
         let clock = surroundings::store_clock();
         let store = Store::open_sqlite(&store_path, clock, hooks.clone())
@@ -110,7 +114,7 @@ impl Node {
         let turns = tokio::spawn(turn(Arc::clone(&home)));
         let parts = serve::Parts { health, trouble: Arc::new(trouble), stopped };
         let address = serve::listen(&cx, &options, parts).await?;
-        Ok(Self { cx, address, stop, worker, passes, turns, home })
+        Ok(Self { cx, address, stop, worker, passes, turns, home, _store_lock: store_lock })
     }
 
     /// Stops in order: claims nothing more, waits `drain_timeout` for what runs, leaves the rest

@@ -20,6 +20,17 @@ fn a_second_standalone_on_a_home_is_refused_and_names_the_first() {
 }
 
 #[test]
+fn a_second_standalone_on_a_store_is_refused_from_another_home_too() {
+    let world = World::new();
+    let node = world.start();
+    let mut other = World::new();
+    let url = format!("sqlite:{}", world.home().join("fencepost.db").display());
+    other.setting("store.url", &url);
+    refused(&other, &["standalone", "--listen", "127.0.0.1:0"], 5, "another standalone uses");
+    node.stop();
+}
+
+#[test]
 fn a_taken_port_is_refused_with_a_mend() {
     let world = World::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
