@@ -11,6 +11,7 @@ use std::pin::Pin;
 
 pub(crate) use create::{default_params, first_look};
 pub use forward::MARK_NOW;
+pub use start::fresh_instance;
 
 /// The pass. It remembers nothing between turns.
 #[derive(Debug, Default)]

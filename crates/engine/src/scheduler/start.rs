@@ -145,15 +145,33 @@ fn instance(
     map_index: i32,
     now: Timestamp,
 ) -> Option<Ti> {
+    let mut ti = fresh_instance(version, run, made, map_index)?;
+    if made.empty {
+        // An empty expansion has nothing to run: it is skipped as in Airflow.
+        ti.state = TiState::Skipped;
+        ti.forward_due = true;
+        ti.reason = Some("empty_expand".into());
+        ti.ended_at = Some(now);
+    } else if made.upstream.total == 0 && map_index == made.first {
+        ti.recheck = MARK_NOW;
+    }
+    Some(ti)
+}
+
+/// An instance as it is before anything has happened to it; also what is shown of a run whose
+/// instances are not made yet.
+pub fn fresh_instance(
+    version: &Version,
+    run: &Run,
+    made: &Instances,
+    map_index: i32,
+) -> Option<Ti> {
     let task = version.dag.tasks.get(made.task.at())?;
-    let is_head = map_index == made.first;
-    let root = made.upstream.total == 0 && is_head && !made.empty;
     Some(Ti {
         key: TiKey { run_pk: run.run_pk, task_index: made.task.0, map_index },
         task_id: task.task_id.as_str().into(),
         dag_id: run.dag_id.clone(),
-        // An empty expansion has nothing to run: it is skipped as in Airflow.
-        state: if made.empty { TiState::Skipped } else { TiState::None },
+        state: TiState::None,
         token: None,
         try_number: 1,
         max_tries: task.retry.retries.saturating_add(1),
@@ -167,15 +185,15 @@ fn instance(
         pool_slots: task.limits.pool_slots.into(),
         priority: version.priorities.get(made.task.at()).copied().unwrap_or(1),
         upstream: made.upstream,
-        forward_due: made.empty,
-        recheck: if root { MARK_NOW } else { 0 },
+        forward_due: false,
+        recheck: 0,
         retry_at: None,
         next_why: "first".into(),
         prev_outcome: "first".into(),
-        reason: made.empty.then(|| "empty_expand".into()),
+        reason: None,
         scheduled_at: None,
         queued_at: None,
         started_at: None,
-        ended_at: made.empty.then_some(now),
+        ended_at: None,
     })
 }

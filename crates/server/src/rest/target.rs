@@ -5,10 +5,11 @@ use super::failure::Failure;
 use fencepost_api::problem::ProblemCode;
 use fencepost_core::dag::{Task, topological_order};
 use fencepost_core::plan::runs::Instances;
-use fencepost_core::state::{RunState, TiState};
+use fencepost_core::state::RunState;
 use fencepost_engine::catalog::Version;
 use fencepost_engine::error::Refusal;
 use fencepost_engine::operations::find_run;
+use fencepost_engine::scheduler::fresh_instance;
 use fencepost_store::Tx;
 use fencepost_store::query::run::Run;
 use fencepost_store::query::task_instance::{self, Ti, TiKey};
@@ -115,37 +116,9 @@ impl At {
 
     /// An instance of a queued run as it is going to be made.
     pub(super) fn unmade(&self, key: TiKey) -> Option<Ti> {
-        let (task, made) = (self.task(key.task_index)?, self.instances(key.task_index)?);
+        let made = self.instances(key.task_index)?;
         let place = u32::try_from(i64::from(key.map_index) - i64::from(made.first)).ok()?;
-        let at = usize::try_from(key.task_index).ok()?;
-        (place < made.count).then(|| Ti {
-            key,
-            task_id: task.task_id.to_string(),
-            dag_id: self.run.dag_id.clone(),
-            state: TiState::None,
-            token: None,
-            try_number: 1,
-            max_tries: task.retry.retries.saturating_add(1),
-            attempts: 0,
-            infra_losses: 0,
-            single_deaths: 0,
-            requeues: 0,
-            clears: 0,
-            generation: 0,
-            pool: task.limits.pool.to_string(),
-            pool_slots: task.limits.pool_slots.into(),
-            priority: self.version.priorities.get(at).copied().unwrap_or(1),
-            upstream: made.upstream,
-            forward_due: false,
-            recheck: 0,
-            retry_at: None,
-            next_why: "first".into(),
-            prev_outcome: "first".into(),
-            reason: None,
-            scheduled_at: None,
-            queued_at: None,
-            started_at: None,
-            ended_at: None,
-        })
+        let fresh = || fresh_instance(&self.version, &self.run, made, key.map_index);
+        (place < made.count).then(fresh).flatten()
     }
 }
