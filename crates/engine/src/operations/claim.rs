@@ -130,7 +130,8 @@ pub async fn load(
     Ok(out)
 }
 
-/// Claims that were never started go back: they end `released`, and new attempts take their place.
+/// Claims that were never started go back: they end `never_ran`, which costs nothing, and new attempts
+/// take their place.
 pub async fn release(
     cx: &Cx,
     job_id: JobId,
