@@ -1,4 +1,4 @@
-//! The transition log: append-only, read by page.
+//! The transition log: append-only; it is read by [`super::listing::events`].
 
 use crate::{Stmt, StoreError, Tx, values};
 use fencepost_core::id::Token;
@@ -70,64 +70,4 @@ pub struct Logged {
     pub evidence: Option<serde_json::Value>,
 }
 
-macro_rules! select {
-    ($where:literal) => {
-        concat!(
-            "SELECT e.seq, e.at, e.kind, e.dag_id, r.run_id, e.task_id, e.map_index, e.token, \
-             e.actor, e.from_state, e.to_state, e.reason, e.evidence \
-             FROM event e LEFT JOIN run r ON r.run_pk = e.run_pk WHERE ",
-            $where,
-            " ORDER BY e.seq LIMIT $3"
-        )
-    };
-}
-
-const EVENT_OF_RUN: Stmt = Stmt::same("event_of_run", select!("e.run_pk = $1 AND e.seq > $2"));
-const EVENT_OF_ATTEMPT: Stmt =
-    Stmt::same("event_of_attempt", select!("e.token = $1 AND e.token > 0 AND e.seq > $2"));
-const EVENT_ALL: Stmt = Stmt::same("event_all", select!("$1 = 0 AND e.seq > $2"));
-
-/// Which events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventsOf {
-    All,
-    Run(i64),
-    Attempt(Token),
-}
-
-/// Events after a sequence number, oldest first.
-pub async fn page(
-    tx: &Tx,
-    of: EventsOf,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<Logged>, StoreError> {
-    let (stmt, key) = match of {
-        EventsOf::All => (&EVENT_ALL, 0),
-        EventsOf::Run(run_pk) => (&EVENT_OF_RUN, run_pk),
-        EventsOf::Attempt(token) => (&EVENT_OF_ATTEMPT, token.as_i64()),
-    };
-    let rows = tx.query(stmt, values![key, after, limit]).await?;
-    rows.into_iter()
-        .map(|row| {
-            let mut c = row.columns("event");
-            Ok(Logged {
-                seq: c.int()?,
-                at: c.time()?,
-                kind: c.text()?,
-                dag_id: c.opt_text()?,
-                run_id: c.opt_text()?,
-                task_id: c.opt_text()?,
-                map_index: c.opt_number()?,
-                token: c.opt_token()?,
-                actor: c.text()?,
-                from: c.opt_text()?,
-                to: c.opt_text()?,
-                reason: c.opt_text()?,
-                evidence: c.opt_text()?.and_then(|text| serde_json::from_str(&text).ok()),
-            })
-        })
-        .collect()
-}
-
-pub(super) const STATEMENTS: &[Stmt] = &[EVENT_INSERT, EVENT_OF_RUN, EVENT_OF_ATTEMPT, EVENT_ALL];
+pub(super) const STATEMENTS: &[Stmt] = &[EVENT_INSERT];

@@ -7,7 +7,8 @@ use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt};
 use fencepost_store::query::dag;
-use fencepost_store::query::event::{self, EventsOf, Logged};
+use fencepost_store::query::event::Logged;
+use fencepost_store::query::listing::events::{self, EventFilter};
 use fencepost_store::query::pool::{self, Pool};
 use fencepost_store::query::run::{self, Run};
 use fencepost_store::query::task_instance::{self, Ti};
@@ -133,7 +134,7 @@ impl World {
     pub(crate) async fn events(&self) -> Vec<Logged> {
         let tx = self.look().await;
         let _unseen = self.faults.unseen();
-        event::page(&tx, EventsOf::All, 0, ALL).await.unwrap()
+        events::page(&tx, 0, &EventFilter::default(), ALL).await.unwrap()
     }
 
     /// `name=value` of an instance's outputs.

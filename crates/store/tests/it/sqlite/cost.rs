@@ -118,7 +118,6 @@ const ASKED: &[(&str, &[&str])] = &[
     ("outbox_due", &["10", "100"]),
     ("outbox_next", &[]),
     ("tokens_mint", &["8"]),
-    ("event_of_run", &["1000001", "0", "100"]),
 ];
 
 /// Steps of the virtual machine, and rows that were found.

@@ -43,8 +43,6 @@ const GOLDEN: &str = "
     dag_next_due         INDEX dag_due
     outbox_due           INDEX outbox_due (due_at<?)
     outbox_next          INDEX outbox_due
-    event_of_run         INDEX event_of_run (run_pk=? AND seq>?)
-    event_of_attempt     INDEX event_of_attempt (token=? AND seq>?)
     hold_free            (token=?)
     tokens_mint          (one=?)";
 
