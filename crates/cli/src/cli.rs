@@ -115,6 +115,8 @@ mod tests {
             ("pools set warehouse 10", true),
             ("pools set warehouse -1", false),
             ("config explain worker.lease_ttl", true),
+            ("context add prod --server http://x:1 --token-file t", true),
+            ("dags list --context prod", true),
             ("health --role scheduler --max-age 30s", true),
             ("tokens create --role admin --expires 90d", true),
             ("tokens create --role emperor", false),

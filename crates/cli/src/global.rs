@@ -23,9 +23,12 @@ pub(crate) struct Global {
     /// Only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// The server's address [env: FENCEPOST_SERVER] [default: the local standalone's]
+    /// The server's address [env: FENCEPOST_SERVER] [default: the context's, else the local standalone's]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Option<String>,
+    /// The context to use: a server by name [env: FENCEPOST_CONTEXT]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) context: Option<String>,
     /// A file with the API token [env: FENCEPOST_TOKEN] [default: $FENCEPOST_HOME/token]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,

@@ -1,9 +1,11 @@
 //! Which server, and with which token.
 //!
-//! Address: `--server`, `FENCEPOST_SERVER`, else what the local standalone wrote to
-//! `$FENCEPOST_HOME/server`. Token: `--token-file`, `FENCEPOST_TOKEN`, else the owner-only file
-//! `$FENCEPOST_HOME/token`, which is sent to loopback addresses only.
+//! Address: `--server`, `--context`, `FENCEPOST_SERVER`, the context in use, else what the local
+//! standalone wrote to `$FENCEPOST_HOME/server`. Token: `--token-file`, `FENCEPOST_TOKEN`, the
+//! context's (for the context's own server only), else the owner-only file `$FENCEPOST_HOME/token`,
+//! which is sent to loopback addresses only.
 
+use super::{Context, Contexts};
 use crate::environment::Environment;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
@@ -26,17 +28,39 @@ impl Server {
     /// As flags, environment and home say.
     pub(crate) fn find(global: &Global, env: &Environment) -> Outcome<Self> {
         let home = env.home(global.home.as_ref());
-        let (address, origin) = match (&global.server, env.get("FENCEPOST_SERVER")) {
-            (Some(flag), _) => (flag.clone(), "--server".into()),
-            (None, Some(variable)) => (variable.into(), "FENCEPOST_SERVER".into()),
-            (None, None) => {
-                let file = home.join("server");
-                (local_address(&file)?, file.display().to_string())
-            }
-        };
-        let base = base_of(&address)?;
+        if let Some(flag) = &global.server {
+            return Self::at(flag, "--server".into(), global, env);
+        }
+        let variable = env.get("FENCEPOST_SERVER").filter(|_| global.context.is_none());
+        if let Some(variable) = variable {
+            return Self::at(variable, "FENCEPOST_SERVER".into(), global, env);
+        }
+        if let Some((name, context)) = Contexts::chosen(global, env)? {
+            return Self::of_context(&name, &context, global, env);
+        }
+        let file = home.join("server");
+        Self::at(&local_address(&file)?, file.display().to_string(), global, env)
+    }
+
+    fn at(address: &str, origin: String, global: &Global, env: &Environment) -> Outcome<Self> {
+        let base = base_of(address)?;
+        let home = env.home(global.home.as_ref());
         let token = find_token(global, env, &home, is_loopback(&base))?;
         Ok(Self { base, token, origin })
+    }
+
+    /// The server of a context, with the context's token unless another one is given.
+    pub(crate) fn of_context(
+        name: &str,
+        context: &Context,
+        global: &Global,
+        env: &Environment,
+    ) -> Outcome<Self> {
+        let own = context.token_file.clone();
+        let given = global.token_file.is_some() || env.get("FENCEPOST_TOKEN").is_some();
+        let token_file = if given { global.token_file.clone() } else { own };
+        let global = Global { token_file, ..global.clone() };
+        Self::at(&context.server, format!("context `{name}`"), &global, env)
     }
 
     /// Nobody answers, or not in time.

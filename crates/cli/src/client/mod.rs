@@ -3,10 +3,12 @@
 //! No TLS, no proxy, no redirect: it speaks to a server on this host or in its own network.
 //! Answers are kept as JSON so that data formats pass through what a newer server adds.
 
+mod context;
 mod finding;
 mod missing;
 mod run_ref;
 
+pub(crate) use context::{Context, Contexts};
 pub(crate) use finding::Server;
 
 use crate::error::{CliError, Outcome};

@@ -4,6 +4,7 @@
 mod attempts;
 mod completion;
 mod config;
+mod context;
 mod dags;
 mod demo;
 mod doctor;
@@ -56,6 +57,8 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Config(config::Config),
     #[command(subcommand)]
+    Context(context::ContextVerb),
+    #[command(subcommand)]
     Schema(schema::Schemas),
     #[command(subcommand)]
     Schedule(schedule::Schedules),
@@ -86,6 +89,7 @@ impl Verb {
             Self::Events(args) => events::run(cx, args),
             Self::Pools(args) => pools::run(cx, args),
             Self::Config(args) => config::run(cx, args),
+            Self::Context(args) => context::run(cx, args),
             Self::Schema(args) => schema::run(cx, args),
             Self::Schedule(args) => schedule::run(cx, args),
             Self::Doctor(args) => doctor::run(cx, args),
