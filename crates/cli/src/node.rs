@@ -20,6 +20,7 @@ pub(crate) use serve::Address;
 use crate::config::Settings;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
+use fencepost_core::guard::Guards;
 use fencepost_core::time::Span;
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{SharedHealth, drive};
@@ -209,6 +210,7 @@ fn engine_settings(settings: &Settings) -> fencepost_engine::Settings {
         scan_interval: settings.span("scheduler.scan_interval").unwrap_or(default.scan_interval),
         start_timeout: settings.span("scheduler.start_timeout").unwrap_or(default.start_timeout),
         requeue_limit: limit.unwrap_or(default.requeue_limit),
+        ..default
     }
 }
 
@@ -261,6 +263,7 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
         host_env: options.host_env.clone(),
         clock: ClockKind::Monotonic,
         now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),
+        guards: Guards::all(),
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod dag;
+pub mod guard;
 pub mod hook;
 pub mod id;
 pub mod lease;

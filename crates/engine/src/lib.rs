@@ -25,6 +25,7 @@ pub mod wake;
 use catalog::Catalog;
 use env::Env;
 use error::EngineError;
+use fencepost_core::guard::Guards;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Store;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub struct Settings {
     pub start_timeout: Span,
     /// Attempts of one instance in a row that may end without having started.
     pub requeue_limit: u32,
+    pub guards: Guards,
 }
 
 impl Default for Settings {
@@ -47,6 +49,7 @@ impl Default for Settings {
             scan_interval: Span::from_secs(2),
             start_timeout: Span::from_secs(60),
             requeue_limit: 20,
+            guards: Guards::all(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a worker is told at its start.
 
 use crate::clock::ClockKind;
+use fencepost_core::guard::Guards;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub struct Settings {
     pub clock: ClockKind,
     /// Reads that clock, in nanoseconds.
     pub now_ns: Arc<dyn Fn() -> u64 + Send + Sync>,
+    pub guards: Guards,
 }
 
 /// Who a worker is, this time.
