@@ -120,7 +120,7 @@ impl Bench<'_> {
 }
 
 fn wait(running: &dyn RunningAttempt) -> Result<(), Failure> {
-    let fd = running.exit_fd();
+    let fd = running.pidfd().ok_or("no pidfd")?;
     let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
     match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit))? {
         0 => Err("the shim does not end".into()),

@@ -10,12 +10,15 @@
 //!   `never_ran`) gets a directory of its own.
 
 mod absent;
+mod exit;
+mod files;
 mod os;
 mod running;
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use crate::dir::AttemptDir;
 use crate::outcome::{Outcome, Reason};
@@ -23,6 +26,8 @@ use crate::page::{Lease, Phase, PushRefused};
 use crate::process::ProcessId;
 use crate::spec::{Level, ShimSpec};
 
+pub(crate) use files::{CHECKPOINT_IN, INPUTS, PARAMS, SCRIPT};
+pub use files::{ForTask, FromTask, Stamp};
 pub use os::{HomeBoot, OsHost};
 
 /// Why the host could not do what was asked.
@@ -68,17 +73,61 @@ pub enum HostError {
 }
 
 impl HostError {
-    pub(crate) fn io(
-        what: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Self {
+    /// A failed file operation.
+    pub fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { what, path, source }
     }
 }
 
 /// Where attempts live. Every call may block on the disk; [`AbsentAttempt::prove`] may take seconds.
+///
+/// The methods with a body are those of a real disk; who keeps attempts elsewhere replaces them.
 pub trait AttemptHost: Send + Sync {
+    /// False if no call ever blocks: the supervisor then makes them where it stands, without
+    /// another thread.
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    /// Why no claim should be taken now, in a sentence.
+    fn trouble(&self, home: &Path) -> Option<String> {
+        files::trouble(home)
+    }
+
+    /// The attempt has a directory here.
+    fn exists(&self, name: &str) -> bool {
+        self.dir(name).path().exists()
+    }
+
+    /// Writes what the task is given to read, and makes its state directory.
+    fn write_files(&self, name: &str, files: &ForTask) -> Result<(), HostError> {
+        let dir = self.dir(name);
+        files::write(&dir, files).map_err(HostError::io("writing the files of", dir.path()))
+    }
+
+    /// At most `most` bytes of a file that the task has written; what cannot be read is missing.
+    fn read_file(&self, name: &str, file: FromTask, most: u64) -> Option<Vec<u8>> {
+        files::read(&file.path(&self.dir(name)), most)
+    }
+
+    /// Changes when the file does.
+    fn stamp(&self, name: &str, file: FromTask) -> Option<Stamp> {
+        files::stamp(&file.path(&self.dir(name)))
+    }
+
+    /// Tidies an attempt whose end was reported, and moves what is left out of the survey.
+    fn archive(&self, home: &Path, name: &str) -> Result<(), HostError> {
+        self.cleanup(name)?;
+        crate::supervisor::archive(home, &self.dir(name))
+    }
+
+    /// Removes a state directory in which nothing is kept.
+    fn drop_state(&self, state: &Path) {
+        // One that is not empty stays.
+        let _ = std::fs::remove_dir(state);
+    }
+
     /// The names of all attempts that have a directory here, in no order.
     fn survey(&self) -> Result<Vec<String>, HostError>;
 
@@ -123,13 +172,21 @@ pub trait RunningAttempt: Send + Sync {
     /// Where it stands.
     fn progress(&self) -> Progress;
 
-    /// Readable once the shim has ended (a pidfd, good for an async reactor).
-    fn exit_fd(&self) -> BorrowedFd<'_>;
+    /// Ready once the shim has ended. An error means that it has to be looked at again later.
+    fn exited(&self) -> Exited<'_>;
 
-    /// After [`RunningAttempt::exit_fd`] became readable: how it ended. `StillRunning` if it was
+    /// The shim's pidfd, if it is a process of this machine.
+    fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// After [`RunningAttempt::exited`] was ready: how it ended. `StillRunning` if it was
     /// called too early; it may be called again.
     fn finish(&self) -> Result<Finished, HostError>;
 }
+
+/// A wait for the end of a shim.
+pub type Exited<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 
 /// A lock that is free and no outcome: the lock is held here until the proof.
 pub trait AbsentAttempt: Send {

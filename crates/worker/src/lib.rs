@@ -4,7 +4,8 @@
 //! Invariants: a lock that is free means that no shim lives; an outcome is written once, under the
 //! lock, after the tree was seen empty; no signal reaches a process that is not the attempt's.
 //! The shim is a plain synchronous single-threaded program, and the handle blocks only where it says
-//! so; the supervisor above them is the one part with an async runtime.
+//! so; the supervisor above them is the one part with an async runtime, which a handle needs only
+//! to wait for an end.
 //! Absent on purpose: anything about the store or HTTP.
 
 pub mod attempt;

@@ -10,14 +10,14 @@
 mod archive;
 mod beat;
 mod checkpoint;
-mod exit;
 mod launch;
+mod nursery;
 mod reattach;
 mod report;
-mod room;
 mod settings;
 mod work;
 
+pub(crate) use archive::archive;
 pub use archive::{archived, log_dir, remove_archived};
 pub use settings::{Identity, Settings};
 
@@ -40,6 +40,7 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 pub struct Supervisor {
     shared: Arc<Shared>,
     ended: mpsc::Receiver<report::Ended>,
+    children: nursery::Children,
 }
 
 /// What the parts of a worker share.
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     ended: mpsc::Sender<report::Ended>,
     starts: std::sync::atomic::AtomicU64,
     trouble: Mutex<Option<String>>,
+    nursery: nursery::Nursery,
 }
 
 /// An attempt in this worker's hands.
@@ -77,6 +79,7 @@ impl Supervisor {
         hooks: Hooks,
     ) -> Self {
         let (sender, ended) = mpsc::channel(1_024);
+        let (nursery, children) = nursery::nursery();
         let shared = Arc::new(Shared {
             api,
             host,
@@ -88,8 +91,9 @@ impl Supervisor {
             ended: sender,
             starts: std::sync::atomic::AtomicU64::new(0),
             trouble: Mutex::default(),
+            nursery,
         });
-        Self { shared, ended }
+        Self { shared, ended, children }
     }
 
     /// What stands in the way of taking work, for `health`.
@@ -101,36 +105,42 @@ impl Supervisor {
     /// Registers, takes over what the predecessors left, and works until `stop` becomes true.
     /// Then claims nothing more, waits for what runs up to `drain_timeout`, and leaves the rest to
     /// its shims; the tokens that are left running.
-    pub async fn run(self, mut stop: watch::Receiver<bool>) -> Result<Vec<String>, Problem> {
-        let shared = self.shared;
-        let registered = shared.api.register(shared.registration()).await?;
-        let reporter = tokio::spawn(report::run(Arc::clone(&shared), self.ended));
-        let beats = tokio::spawn(beat::run(Arc::clone(&shared)));
-        reattach::take_over(&shared, registered.handed_over).await;
-        while !*stop.borrow() {
-            tokio::select! {
-                () = work_turn(&shared) => {}
-                _ = stop.changed() => {}
-            }
-        }
-        let left = drain(&shared).await;
-        let unreported = shared.active_tokens();
-        if unreported.is_empty() {
-            // Nothing of ours runs: the reporter has nothing left either.
-            reporter.abort();
-        }
-        beats.abort();
-        shared.api.leave(&shared.who.job_id).await?;
-        Ok(left)
+    ///
+    /// The whole worker is this future: not polled it stands still, dropped it is gone.
+    pub async fn run(self, stop: watch::Receiver<bool>) -> Result<Vec<String>, Problem> {
+        let Self { shared, ended, children } = self;
+        children.beside(work(&shared, ended, stop)).await
     }
+}
+
+async fn work(
+    shared: &Arc<Shared>,
+    ended: mpsc::Receiver<report::Ended>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<Vec<String>, Problem> {
+    let registered = shared.api.register(shared.registration()).await?;
+    shared.nursery.add(report::run(Arc::clone(shared), ended));
+    shared.nursery.add(beat::run(Arc::clone(shared)));
+    reattach::take_over(shared, registered.handed_over).await;
+    while !*stop.borrow() {
+        tokio::select! {
+            biased;
+            _ = stop.changed() => {}
+            () = work_turn(shared) => {}
+        }
+    }
+    let left = drain(shared).await;
+    shared.api.leave(&shared.who.job_id).await?;
+    Ok(left)
 }
 
 /// One look for work and orders.
 async fn work_turn(shared: &Arc<Shared>) {
-    let full = room::trouble(&shared.settings.home);
+    let full = shared.host.trouble(&shared.settings.home);
     shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&full);
     let free = if full.is_some() { 0 } else { shared.free_slots() };
     let polled = tokio::select! {
+        biased;
         polled = shared.api.poll(shared.poll(free)) => polled,
         // Another number of slots is free: ask anew. A claim whose answer is dropped here is
         // delivered again, since it is not among the tokens that are held.
@@ -162,6 +172,7 @@ async fn drain(shared: &Arc<Shared>) -> Vec<String> {
             return left;
         }
         tokio::select! {
+            biased;
             () = &mut over => return left,
             () = shared.changed.notified() => {}
         }

@@ -11,7 +11,7 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::absent::OsAbsent;
 use super::os::{HomeBoot, lock_unless_alive, open_lock, read_outcome};
-use super::{Finished, HostError, Progress, RunningAttempt};
+use super::{Exited, Finished, HostError, Progress, RunningAttempt, exit};
 use crate::dir::AttemptDir;
 use crate::outcome::Reason;
 use crate::page::{Page, PushRefused};
@@ -82,8 +82,12 @@ impl RunningAttempt for OsRunning {
         }
     }
 
-    fn exit_fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
+    fn exited(&self) -> Exited<'_> {
+        Box::pin(exit::readable(self.pidfd.as_fd()))
+    }
+
+    fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.pidfd.as_fd())
     }
 
     fn finish(&self) -> Result<Finished, HostError> {

@@ -1,6 +1,6 @@
 //! Where the logs of ended attempts go, so that a restart looks only at those that have not.
 
-use crate::attempt::{AttemptHost, HostError};
+use crate::attempt::HostError;
 use crate::dir::AttemptDir;
 use std::fs;
 use std::io;
@@ -38,10 +38,9 @@ fn newest_start(home: &Path, token: &str) -> String {
     newest
 }
 
-/// Tidies an attempt whose end was reported, and moves what is left to the archive.
-pub(super) fn archive(home: &Path, host: &dyn AttemptHost, name: &str) -> Result<(), HostError> {
-    host.cleanup(name)?;
-    let (from, to) = (host.dir(name), archived(home, name));
+/// Moves what is left of an attempt that was tidied up to the archive.
+pub(crate) fn archive(home: &Path, from: &AttemptDir) -> Result<(), HostError> {
+    let to = archived(home, &from.name());
     let failed = |path: &Path| HostError::io("archiving", path.to_owned());
     if let Some(group) = to.parent() {
         fs::create_dir_all(group).map_err(failed(group))?;

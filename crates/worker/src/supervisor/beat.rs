@@ -43,7 +43,7 @@ fn checkpoints(shared: &Shared, seen: &mut Seen) -> Vec<(String, String)> {
         .map(|(token, active)| (token.clone(), active.name.clone()))
         .collect();
     let look = |(token, name): (String, String)| {
-        let content = seen.look(&token, &shared.host.dir(&name))?;
+        let content = seen.look(shared.host.as_ref(), &token, &name)?;
         Some((token, content))
     };
     names.into_iter().filter_map(look).collect()

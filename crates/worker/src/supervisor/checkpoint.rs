@@ -3,30 +3,30 @@
 //! A file is read again when it has changed; on the wire and in the store it is hexadecimal, since
 //! its bytes are the task's own.
 
-use crate::dir::AttemptDir;
+use crate::attempt::{AttemptHost, FromTask, Stamp};
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::time::SystemTime;
 
 /// Largest checkpoint in bytes.
 const MAX: u64 = 256 << 10;
 
 /// Which state of its file was sent, by token.
 #[derive(Debug, Default)]
-pub(super) struct Seen(BTreeMap<String, (u64, Option<SystemTime>)>);
+pub(super) struct Seen(BTreeMap<String, Stamp>);
 
 impl Seen {
     /// The content of a checkpoint that has changed since it was looked at last, in hexadecimal.
     /// One that is larger than the limit is none.
-    pub(super) fn look(&mut self, token: &str, dir: &AttemptDir) -> Option<String> {
-        let path = super::work::checkpoint_out(dir);
-        let meta = std::fs::metadata(&path).ok().filter(|meta| meta.is_file())?;
-        let stamp = (meta.len(), meta.modified().ok());
-        if meta.len() > MAX || self.0.get(token) == Some(&stamp) {
+    pub(super) fn look(
+        &mut self,
+        host: &dyn AttemptHost,
+        token: &str,
+        name: &str,
+    ) -> Option<String> {
+        let stamp = host.stamp(name, FromTask::Checkpoint)?;
+        if stamp.0 > MAX || self.0.get(token) == Some(&stamp) {
             return None;
         }
-        let mut content = Vec::new();
-        std::fs::File::open(path).ok()?.take(MAX).read_to_end(&mut content).ok()?;
+        let content = host.read_file(name, FromTask::Checkpoint, MAX)?;
         self.0.insert(token.to_owned(), stamp);
         Some(content.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
     }
@@ -50,20 +50,22 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::{HomeBoot, OsHost};
 
     #[test]
     fn a_checkpoint_is_sent_when_it_changes_and_reads_back() {
         let temp = tempfile::tempdir().unwrap();
-        let dir = AttemptDir::new(temp.path());
-        std::fs::create_dir(dir.io()).unwrap();
+        let host = OsHost::new(temp.path(), "shim", Vec::new(), HomeBoot::Same).unwrap();
+        let dir = host.dir("7");
+        std::fs::create_dir_all(dir.io()).unwrap();
         let mut seen = Seen::default();
-        assert_eq!(seen.look("1", &dir), None);
-        std::fs::write(super::super::work::checkpoint_out(&dir), b"page=\x00\xff").unwrap();
-        let sent = seen.look("1", &dir).unwrap();
+        assert_eq!(seen.look(&host, "1", "7"), None);
+        std::fs::write(FromTask::Checkpoint.path(&dir), b"page=\x00\xff").unwrap();
+        let sent = seen.look(&host, "1", "7").unwrap();
         assert_eq!(decode(&sent).unwrap(), b"page=\x00\xff");
-        assert_eq!(seen.look("1", &dir), None, "unchanged");
+        assert_eq!(seen.look(&host, "1", "7"), None, "unchanged");
         seen.keep(&[]);
-        assert_eq!(seen.look("1", &dir), Some(sent));
+        assert_eq!(seen.look(&host, "1", "7"), Some(sent));
         assert_eq!((decode("0"), decode("zz")), (None, None));
     }
 }

@@ -1,7 +1,6 @@
 //! From claims to shims: prepare the directories, have the store accept the starts, launch.
 
-use super::exit::exited;
-use super::work::{spec, write_files};
+use super::work::{for_task, spec};
 use super::{Shared, report};
 use crate::attempt::{Absence, Attached, HostError, PreparedAttempt, RunningAttempt};
 use crate::page::Lease;
@@ -23,8 +22,8 @@ pub(super) fn begin(shared: &Arc<Shared>, assignments: Vec<Assignment>) {
         shared.take(&assignment.token);
     }
     let named = assignments.into_iter().map(|a| (a.token.clone(), a)).collect();
-    let shared = Arc::clone(shared);
-    tokio::spawn(async move { start_all(&shared, named).await });
+    let worker = Arc::clone(shared);
+    shared.nursery.add(async move { start_all(&worker, named).await });
 }
 
 /// Starts claims in directories of the given names.
@@ -71,12 +70,11 @@ async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> 
         return Some(Ready { assignment, name, prepared: None });
     };
     let (inner, own, dir_name) = (Arc::clone(shared), assignment.clone(), name.clone());
-    let prepared = blocking(move || {
+    let prepared = blocking(shared, move || {
         let dir = inner.host.dir(&dir_name);
         let spec = spec(&inner, &dir, &own, &work);
         let prepared = inner.host.prepare(&dir_name, &spec, inner.lease())?;
-        write_files(&inner, &dir, &own, &work)
-            .map_err(HostError::io("writing the files of", dir.path()))?;
+        inner.host.write_files(&dir_name, &for_task(&inner, &own, &work))?;
         Ok(prepared)
     })
     .await;
@@ -113,7 +111,7 @@ async fn launch(shared: &Arc<Shared>, ready: Ready) {
         return report::unusable(shared, &assignment, &name, Ended::TemplateError, why).await;
     };
     shared.pass("launching");
-    match blocking(move || prepared.launch()).await {
+    match blocking(shared, move || prepared.launch()).await {
         Ok(running) => {
             shared.pass("launched");
             watch(shared, assignment, name, Arc::from(running));
@@ -125,7 +123,7 @@ async fn launch(shared: &Arc<Shared>, ready: Ready) {
 /// The shim could not be spawned: nothing ran, which is proved as any other absence.
 async fn prove(shared: &Arc<Shared>, assignment: Assignment, name: String, why: String) {
     let (inner, own) = (Arc::clone(shared), name.clone());
-    let proof = blocking(move || match inner.host.attach(&own, inner.lease())? {
+    let proof = blocking(shared, move || match inner.host.attach(&own, inner.lease())? {
         Attached::Absent(absent) => absent.prove(),
         Attached::Ended(outcome) => Ok(Absence::Proven(outcome)),
         Attached::Running(_) => Ok(Absence::Unknown { why: "its shim runs".into() }),
@@ -146,20 +144,24 @@ pub(super) fn watch(
     running: Arc<dyn RunningAttempt>,
 ) {
     shared.running(&assignment.token, &name, Arc::clone(&running));
-    let shared = Arc::clone(shared);
-    tokio::spawn(async move {
-        while exited(running.as_ref()).await.is_err() {
+    let worker = Arc::clone(shared);
+    shared.nursery.add(async move {
+        while running.exited().await.is_err() {
             super::pause(super::AFTER_TROUBLE).await;
         }
-        shared.pass("ended");
-        report::finish(&shared, assignment, name, running).await;
+        worker.pass("ended");
+        report::finish(&worker, assignment, name, running).await;
     });
 }
 
 /// Runs what may block on the disk beside the async threads.
 pub(super) async fn blocking<T: Send + 'static>(
+    shared: &Shared,
     work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
+    if !shared.host.blocks() {
+        return work();
+    }
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(_) => Err(HostError::Contended("a task of this worker that panicked".into())),

@@ -5,7 +5,6 @@
 //! proof of absence says `never_ran` (it is started, under the same token) or `gone` (lost). What
 //! cannot be told is looked at again, never guessed.
 
-use super::exit::exited;
 use super::launch::{blocking, start_all, watch};
 use super::{Shared, report};
 use crate::attempt::{Absence, Attached, RunningAttempt};
@@ -42,7 +41,7 @@ pub(super) async fn take_over(shared: &Arc<Shared>, handed_over: Vec<HandedOver>
 async fn survey(shared: &Arc<Shared>) -> BTreeSet<String> {
     loop {
         let inner = Arc::clone(shared);
-        match blocking(move || inner.host.survey()).await {
+        match blocking(shared, move || inner.host.survey()).await {
             Ok(names) => return names.into_iter().collect(),
             Err(_) => super::pause(super::AFTER_TROUBLE).await,
         }
@@ -98,8 +97,8 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
 
 async fn look(shared: &Arc<Shared>, name: &str) -> State {
     let (inner, own) = (Arc::clone(shared), name.to_owned());
-    let found = blocking(move || {
-        if !inner.host.dir(&own).path().exists() {
+    let found = blocking(shared, move || {
+        if !inner.host.exists(&own) {
             return Ok(State::Untouched);
         }
         Ok(match inner.host.attach(&own, inner.lease())? {
@@ -157,17 +156,17 @@ async fn answer(shared: &Arc<Shared>, token: &str, found: Found) -> Answer {
 /// A directory of an attempt that is nobody's any more: what runs there is superseded and ended,
 /// what ended is archived.
 fn forget(shared: &Arc<Shared>, name: String) {
-    let shared = Arc::clone(shared);
-    tokio::spawn(async move {
+    let worker = Arc::clone(shared);
+    shared.nursery.add(async move {
         loop {
-            match look(&shared, &name).await {
+            match look(&worker, &name).await {
                 State::Running(running) => {
                     running.request_stop(crate::outcome::Reason::Superseded, false);
-                    if exited(running.as_ref()).await.is_err() {
+                    if running.exited().await.is_err() {
                         super::pause(super::AFTER_TROUBLE).await;
                     }
                 }
-                State::Ended(_) => return report::archive_later(&shared, name),
+                State::Ended(_) => return report::archive_later(&worker, name),
                 State::Untouched => return,
                 State::Unknown => super::pause(super::AFTER_TROUBLE).await,
             }

@@ -1,19 +1,16 @@
 //! Ends are collected, reported until they are answered, and their directories archived.
 
+use super::Shared;
 use super::checkpoint::Seen;
 use super::launch::blocking;
-use super::work::{output_file, result_file, state_dir};
-use super::{Shared, archive};
-use crate::attempt::{Absence, Finished, HostError, RunningAttempt};
-use crate::dir::AttemptDir;
+use super::work::state_dir;
+use crate::attempt::{Absence, AttemptHost, Finished, FromTask, HostError, RunningAttempt};
 use crate::outcome::{Outcome, OutcomeKind, Reason};
 use fencepost_api::execution::{Answer, AskedFor, Assignment, Ended as End, Report};
 use fencepost_core::dag::OutputType;
 use fencepost_core::outputs;
 use fencepost_core::time::Span;
 use serde_json::Value;
-use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -58,10 +55,14 @@ fn settle(shared: &Arc<Shared>, answered: impl Iterator<Item = (Ended, Answer)>)
 
 /// Archives a directory beside the async threads. One that fails is found again at the next start.
 pub(super) fn archive_later(shared: &Arc<Shared>, name: String) {
-    let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || {
-        shared.pass("archiving");
-        let _ = archive::archive(&shared.settings.home, shared.host.as_ref(), &name);
+    let worker = Arc::clone(shared);
+    shared.nursery.add(async move {
+        let inner = Arc::clone(&worker);
+        let _ = blocking(&worker, move || {
+            inner.pass("archiving");
+            inner.host.archive(&inner.settings.home, &name)
+        })
+        .await;
     });
 }
 
@@ -74,7 +75,7 @@ pub(super) async fn finish(
 ) {
     loop {
         let handle = Arc::clone(&running);
-        let found = blocking(move || match handle.finish()? {
+        let found = blocking(shared, move || match handle.finish()? {
             Finished::Outcome(outcome) => Ok(Absence::Proven(outcome)),
             Finished::Absent(absent) => absent.prove(),
         })
@@ -95,7 +96,7 @@ pub(super) async fn outcome_known(
     outcome: &Outcome,
     evidence: &str,
 ) {
-    let dir = shared.host.dir(&name);
+    let host = shared.host.as_ref();
     let mut report = Report {
         token: assignment.token.clone(),
         ended: ended(outcome, evidence),
@@ -106,17 +107,16 @@ pub(super) async fn outcome_known(
         checkpoint: None,
     };
     if matches!(report.ended, End::Exit { .. }) || outcome.success_before_signal {
-        report.asked = asked(&result_file(&dir));
+        report.asked = asked(host, &name);
     }
     let may_succeed = matches!(report.ended, End::Exit { code: 0 }) || report.asked.is_some();
     if may_succeed {
-        read_outputs(&dir, assignment, &mut report);
+        read_outputs(host, &name, assignment, &mut report);
     }
     if !matches!(report.ended, End::Exit { code: 0 }) {
-        report.checkpoint = Seen::default().look(&assignment.token, &dir);
+        report.checkpoint = Seen::default().look(host, &assignment.token, &name);
     }
-    // An empty state directory keeps nothing.
-    let _ = std::fs::remove_dir(state_dir(shared, assignment));
+    host.drop_state(&state_dir(shared, assignment));
     send(shared, name, report).await;
 }
 
@@ -184,10 +184,9 @@ fn graceful(outcome: &Outcome, code: Option<u8>) -> Option<u8> {
 }
 
 /// What the result file asks for; a file that is not one asks for nothing.
-fn asked(path: &Path) -> Option<AskedFor> {
-    let mut text = String::new();
-    std::fs::File::open(path).ok()?.take(RESULT_MAX).read_to_string(&mut text).ok()?;
-    let result: Value = serde_json::from_str(&text).ok()?;
+fn asked(host: &dyn AttemptHost, name: &str) -> Option<AskedFor> {
+    let bytes = host.read_file(name, FromTask::Result, RESULT_MAX)?;
+    let result: Value = serde_json::from_slice(&bytes).ok()?;
     match result.get("status")?.as_str()? {
         "success" => Some(AskedFor::Success),
         "skip" => Some(AskedFor::Skip),
@@ -203,13 +202,9 @@ fn asked(path: &Path) -> Option<AskedFor> {
 }
 
 /// Reads the outputs; a success whose outputs are not as declared cannot be taken.
-fn read_outputs(dir: &AttemptDir, assignment: &Assignment, report: &mut Report) {
-    let mut bytes = Vec::new();
-    if let Ok(file) = std::fs::File::open(output_file(dir)) {
-        let most = u64::try_from(outputs::OUTPUT_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
-        // What cannot be read is missing.
-        let _ = file.take(most).read_to_end(&mut bytes);
-    }
+fn read_outputs(host: &dyn AttemptHost, name: &str, assignment: &Assignment, report: &mut Report) {
+    let most = u64::try_from(outputs::OUTPUT_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
+    let bytes = host.read_file(name, FromTask::Outputs, most).unwrap_or_default();
     let declared: Vec<(String, OutputType)> = assignment
         .work
         .iter()

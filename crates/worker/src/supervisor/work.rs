@@ -1,38 +1,12 @@
 //! From an assignment to what its shim is told, and the files that the task is given.
 
 use super::Shared;
+use crate::attempt::{CHECKPOINT_IN, ForTask, FromTask, INPUTS, PARAMS, SCRIPT};
 use crate::dir::AttemptDir;
 use crate::spec::{Containment, ShimSpec, VERSION};
-use crate::sys::Account;
 use fencepost_api::execution::{Assignment, Work};
-use std::fs::{DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, chown};
 use std::path::PathBuf;
 use std::time::Duration;
-
-const SCRIPT: &str = "script";
-const PARAMS: &str = "params.json";
-const INPUTS: &str = "inputs.json";
-const OUTPUTS: &str = "outputs";
-const RESULT: &str = "result.json";
-const CHECKPOINT_IN: &str = "checkpoint_in";
-const CHECKPOINT_OUT: &str = "checkpoint_out";
-
-/// `FENCEPOST_OUTPUT_FILE`.
-pub(super) fn output_file(dir: &AttemptDir) -> PathBuf {
-    dir.io().join(OUTPUTS)
-}
-
-/// `FENCEPOST_RESULT_FILE`.
-pub(super) fn result_file(dir: &AttemptDir) -> PathBuf {
-    dir.io().join(RESULT)
-}
-
-/// `FENCEPOST_CHECKPOINT_OUT`.
-pub(super) fn checkpoint_out(dir: &AttemptDir) -> PathBuf {
-    dir.io().join(CHECKPOINT_OUT)
-}
 
 /// The spec of an attempt.
 pub(super) fn spec(
@@ -65,7 +39,7 @@ pub(super) fn spec(
         log_limit: settings.log_limit,
         clock: settings.clock,
         margin_ms: millis(settings.margin),
-        result_file: Some(result_file(dir)),
+        result_file: Some(FromTask::Result.path(dir)),
     }
 }
 
@@ -97,10 +71,10 @@ fn environment(
 ) -> Vec<(String, String)> {
     let mut env: Vec<(String, String)> = Vec::new();
     let places = [
-        ("FENCEPOST_OUTPUT_FILE", output_file(dir)),
-        ("FENCEPOST_RESULT_FILE", result_file(dir)),
+        ("FENCEPOST_OUTPUT_FILE", FromTask::Outputs.path(dir)),
+        ("FENCEPOST_RESULT_FILE", FromTask::Result.path(dir)),
         ("FENCEPOST_CHECKPOINT_IN", dir.io().join(CHECKPOINT_IN)),
-        ("FENCEPOST_CHECKPOINT_OUT", checkpoint_out(dir)),
+        ("FENCEPOST_CHECKPOINT_OUT", FromTask::Checkpoint.path(dir)),
         ("FENCEPOST_PARAMS_FILE", dir.io().join(PARAMS)),
         ("FENCEPOST_INPUTS_FILE", dir.io().join(INPUTS)),
         ("FENCEPOST_LEASE_FILE", dir.lease()),
@@ -130,34 +104,14 @@ pub(super) fn state_dir(shared: &Shared, assignment: &Assignment) -> PathBuf {
     state.join(&assignment.dag_id).join(&assignment.run_id).join(name)
 }
 
-/// Writes the files that the task reads, and makes its state directory.
-pub(super) fn write_files(
-    shared: &Shared,
-    dir: &AttemptDir,
-    assignment: &Assignment,
-    work: &Work,
-) -> io::Result<()> {
-    let owner = work.run_as_user.as_deref();
-    // Another user cannot read what only root may; his directory is closed to everybody else.
-    let mode = if owner.is_some() { 0o644 } else { 0o600 };
-    let write = |name: &str, content: &[u8]| -> io::Result<()> {
-        let path = dir.io().join(name);
-        let mut file = File::options().write(true).create_new(true).mode(mode).open(path)?;
-        file.write_all(content)
-    };
-    if let Some(script) = &work.script {
-        write(SCRIPT, script.as_bytes())?;
+/// What the task is given to read.
+pub(super) fn for_task(shared: &Shared, assignment: &Assignment, work: &Work) -> ForTask {
+    ForTask {
+        script: work.script.clone(),
+        checkpoint: work.checkpoint.as_deref().and_then(super::checkpoint::decode),
+        params: work.params.to_string(),
+        inputs: work.inputs.to_string(),
+        owner: work.run_as_user.clone(),
+        state: state_dir(shared, assignment),
     }
-    if let Some(checkpoint) = work.checkpoint.as_deref().and_then(super::checkpoint::decode) {
-        write(CHECKPOINT_IN, &checkpoint)?;
-    }
-    write(PARAMS, work.params.to_string().as_bytes())?;
-    write(INPUTS, work.inputs.to_string().as_bytes())?;
-    let state = state_dir(shared, assignment);
-    DirBuilder::new().recursive(true).mode(0o711).create(&state)?;
-    // An unknown user is the shim's to report, with everything else that cannot be executed.
-    if let Some(account) = owner.map(Account::lookup).transpose()?.flatten() {
-        chown(&state, Some(account.uid), Some(account.gid))?;
-    }
-    Ok(())
 }

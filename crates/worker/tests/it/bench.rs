@@ -147,7 +147,7 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 pub(crate) fn wait_end(running: &dyn RunningAttempt) {
-    let fd = running.exit_fd();
+    let fd = running.pidfd().unwrap();
     let limit = Timespec { tv_sec: (LIMIT / SECOND).cast_signed(), tv_nsec: 0 };
     let ready = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit)).unwrap();
     assert_eq!(ready, 1, "the shim ends: {:?}", running.progress());

@@ -117,7 +117,7 @@ fn a_shim_that_dies_anywhere_in_its_start_leaves_a_true_answer() {
             let running = bench.launch(&ShimSpec { containment, ..sh(&script) });
             let until = now() + step * 200_000;
             wait_for("the instant", || now() >= until);
-            pidfd_send_signal(running.exit_fd(), Signal::KILL).unwrap();
+            pidfd_send_signal(running.pidfd().unwrap(), Signal::KILL).unwrap();
             wait_end(running.as_ref());
             let Finished::Absent(absent) = running.finish().unwrap() else {
                 panic!("it was killed")
