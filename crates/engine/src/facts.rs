@@ -5,9 +5,9 @@ use crate::error::EngineError;
 use fencepost_store::Tx;
 use fencepost_store::query::run::Run;
 use fencepost_store::query::task_instance::Ti;
-use fencepost_store::query::xcom;
+use fencepost_store::query::xcom::{self, Xcom};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is known of a task instance when it is evaluated or rendered.
@@ -17,7 +17,7 @@ pub struct Facts {
     pub run: Run,
     pub ti: Ti,
     /// Outputs by task and name; those of a mapped task are lists in the order of map indexes.
-    pub outputs: BTreeMap<String, Map<String, Value>>,
+    pub outputs: Outputs,
     /// The attempt: its id, its number, and how the one before it ended.
     pub attempt: Option<AttemptFacts>,
 }
@@ -33,33 +33,84 @@ pub struct AttemptFacts {
     pub checkpoint: Option<String>,
 }
 
-/// Loads the outputs that a task may speak of: those of its direct upstreams, and of all its
-/// ancestors if one of its templates mentions `outputs` or `xcom`.
-pub async fn outputs_for(
+/// Outputs by task and name.
+pub type Outputs = BTreeMap<String, Map<String, Value>>;
+
+/// Tasks of one run whose outputs are read one by one; beyond that the whole run's are read.
+const FEW: usize = 64;
+
+/// A task whose inputs are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    pub version: &'a Version,
+    pub run_pk: i64,
+    pub task_index: u32,
+}
+
+/// Loads the outputs that tasks may speak of, for each reader in their order: those of its direct
+/// upstreams, and of all its ancestors if one of its templates mentions `outputs` or `xcom`. What
+/// several readers want is read once.
+pub async fn outputs_for(tx: &Tx, readers: &[Reader<'_>]) -> Result<Vec<Outputs>, EngineError> {
+    let inputs: Vec<Vec<u32>> =
+        readers.iter().map(|reader| reader.version.inputs_of(reader.task_index)).collect();
+    let mut wanted: BTreeMap<i64, BTreeSet<u32>> = BTreeMap::new();
+    for (reader, inputs) in readers.iter().zip(&inputs) {
+        wanted.entry(reader.run_pk).or_default().extend(inputs);
+    }
+    let mut found: BTreeMap<(i64, u32), Vec<Xcom>> = BTreeMap::new();
+    for one in load_outputs(tx, &wanted).await? {
+        found.entry((one.run_pk, one.task_index)).or_default().push(one);
+    }
+    let of = |(reader, inputs): (&Reader<'_>, &Vec<u32>)| {
+        let mut out = Outputs::new();
+        for input in inputs {
+            let own = found.get(&(reader.run_pk, *input)).map_or(&[][..], Vec::as_slice);
+            gather(&mut out, reader.version, *input, own);
+        }
+        out
+    };
+    Ok(readers.iter().zip(&inputs).map(of).collect())
+}
+
+async fn load_outputs(
     tx: &Tx,
-    version: &Version,
-    run_pk: i64,
-    task_index: u32,
-) -> Result<BTreeMap<String, Map<String, Value>>, EngineError> {
-    let tasks: Vec<u32> = version.inputs_of(task_index);
-    let mut out: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for found in xcom::of_tasks(tx, run_pk, &tasks).await? {
-        let Some(task) = version.dag.tasks.get(found.task_index as usize) else { continue };
-        let names = out.entry(task.task_id.as_str().to_owned()).or_default();
-        if task.expand.is_empty() {
-            names.insert(found.name, found.value);
-        } else if let Value::Array(list) =
-            names.entry(found.name).or_insert_with(|| Value::Array(Vec::new()))
-        {
-            list.push(found.value);
+    wanted: &BTreeMap<i64, BTreeSet<u32>>,
+) -> Result<Vec<Xcom>, EngineError> {
+    let mut few: Vec<(i64, u32)> = Vec::new();
+    let mut found = Vec::new();
+    for (run_pk, tasks) in wanted {
+        if tasks.len() > FEW {
+            found.extend(xcom::of_run(tx, *run_pk).await?);
+        } else {
+            few.extend(tasks.iter().map(|task| (*run_pk, *task)));
         }
     }
-    Ok(out)
+    found.extend(xcom::of_tasks(tx, &few).await?);
+    Ok(found)
+}
+
+/// Outputs of one task; those of a mapped one become lists.
+fn gather(out: &mut Outputs, version: &Version, task_index: u32, found: &[Xcom]) {
+    let Some(task) = version.dag.tasks.get(task_index as usize) else { return };
+    if found.is_empty() {
+        return;
+    }
+    let names = out.entry(task.task_id.as_str().to_owned()).or_default();
+    for one in found {
+        if task.expand.is_empty() {
+            names.insert(one.name.clone(), one.value.clone());
+        } else if let Value::Array(list) =
+            names.entry(one.name.clone()).or_insert_with(|| Value::Array(Vec::new()))
+        {
+            list.push(one.value.clone());
+        }
+    }
 }
 
 /// Loads everything about one instance.
 pub async fn load(tx: &Tx, catalog: &Catalog, run: Run, ti: Ti) -> Result<Facts, EngineError> {
     let version = catalog.version(tx, run.version_pk).await?;
-    let outputs = outputs_for(tx, &version, run.run_pk, ti.key.task_index).await?;
+    let reader = Reader { version: &version, run_pk: run.run_pk, task_index: ti.key.task_index };
+    let outputs = outputs_for(tx, &[reader]).await?.pop().unwrap_or_default();
     Ok(Facts { version, run, ti, outputs, attempt: None })
 }

@@ -1,8 +1,9 @@
 //! A worker takes queued attempts: one statement per queue, never one attempt for two.
 
 use crate::Cx;
+use crate::catalog::Version;
 use crate::error::EngineError;
-use crate::facts::{AttemptFacts, Facts, outputs_for};
+use crate::facts::{AttemptFacts, Facts, Outputs, Reader, outputs_for};
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, JobState};
 use fencepost_store::Tx;
@@ -12,6 +13,7 @@ use fencepost_store::query::job::{self, Job};
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, TiKey};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a worker gets: its claims, and the orders to stop.
 #[derive(Debug, Default)]
@@ -105,29 +107,57 @@ pub async fn load(
     pks.dedup();
     let runs: BTreeMap<i64, _> =
         run::by_pks(&tx, &pks).await?.into_iter().map(|run| (run.run_pk, run)).collect();
-    let mut out = Vec::new();
-    for attempt in attempts {
-        let (Some(ti), Some(run)) = (tis.get(&attempt.ti), runs.get(&attempt.ti.run_pk)) else {
-            continue;
-        };
-        let facts = match cx.catalog.version(&tx, run.version_pk).await {
-            Ok(version) => {
-                let outputs = outputs_for(&tx, &version, run.run_pk, ti.key.task_index).await?;
-                let own = AttemptFacts {
-                    attempt_id: attempt.attempt_id.to_string(),
-                    token: attempt.token,
-                    number: attempt.attempt_number,
-                    prev_outcome: attempt.prev_outcome.clone(),
-                    checkpoint: checkpoint::get(&tx, attempt.ti).await?,
-                };
-                let (run, ti) = (run.clone(), ti.clone());
-                Ok(Facts { version, run, ti, outputs, attempt: Some(own) })
-            }
+    let mut checkpoints: BTreeMap<TiKey, String> =
+        checkpoint::get(&tx, &keys).await?.into_iter().collect();
+    let mut versions: BTreeMap<i64, Result<Arc<Version>, String>> = BTreeMap::new();
+    for run in runs.values() {
+        let read = match cx.catalog.version(&tx, run.version_pk).await {
+            Ok(version) => Ok(version),
             Err(error) => Err(error.of_one_version()?),
         };
+        versions.insert(run.run_pk, read);
+    }
+    let mut outputs = inputs(&tx, &versions, &keys).await?;
+    let mut out = Vec::new();
+    for attempt in attempts {
+        let key = attempt.ti;
+        let (Some(ti), Some(run)) = (tis.get(&key), runs.get(&key.run_pk)) else { continue };
+        let Some(version) = versions.get(&key.run_pk) else { continue };
+        let own = AttemptFacts {
+            attempt_id: attempt.attempt_id.to_string(),
+            token: attempt.token,
+            number: attempt.attempt_number,
+            prev_outcome: attempt.prev_outcome.clone(),
+            checkpoint: checkpoints.remove(&key),
+        };
+        let facts = version.clone().map(|version| Facts {
+            version,
+            run: run.clone(),
+            ti: ti.clone(),
+            outputs: outputs.remove(&key).unwrap_or_default(),
+            attempt: Some(own),
+        });
         out.push((attempt, facts));
     }
     Ok(out)
+}
+
+/// The outputs that instances may speak of, of those whose version can be read.
+async fn inputs(
+    tx: &Tx,
+    versions: &BTreeMap<i64, Result<Arc<Version>, String>>,
+    keys: &[TiKey],
+) -> Result<BTreeMap<TiKey, Outputs>, EngineError> {
+    let mut readable = Vec::new();
+    for key in keys {
+        if let Some(Ok(version)) = versions.get(&key.run_pk) {
+            let (run_pk, task_index) = (key.run_pk, key.task_index);
+            readable.push((*key, Reader { version, run_pk, task_index }));
+        }
+    }
+    let readers: Vec<Reader<'_>> = readable.iter().map(|(_, reader)| *reader).collect();
+    let found = outputs_for(tx, &readers).await?;
+    Ok(readable.into_iter().map(|(key, _)| key).zip(found).collect())
 }
 
 /// Claims that were never started go back: they end `never_ran`, which costs nothing, and new attempts

@@ -9,7 +9,7 @@ use crate::render;
 use fencepost_api::rest::{Rendered, RenderedField};
 use fencepost_core::dag::Action;
 use fencepost_dagfile::template::{Context, TemplateError, evaluate};
-use fencepost_engine::facts::{AttemptFacts, Facts, outputs_for};
+use fencepost_engine::facts::{AttemptFacts, Facts, Reader, outputs_for};
 use fencepost_store::Tx;
 use fencepost_store::query::attempt;
 use fencepost_store::query::task_instance::Ti;
@@ -32,7 +32,9 @@ pub(super) async fn show(call: &Call) -> Done {
 
 async fn facts(tx: &Tx, at: &At, ti: Ti) -> Result<Facts, Failure> {
     let version = Arc::clone(&at.version);
-    let outputs = outputs_for(tx, &version, at.run.run_pk, ti.key.task_index).await?;
+    let (run_pk, task_index) = (at.run.run_pk, ti.key.task_index);
+    let reader = Reader { version: &version, run_pk, task_index };
+    let outputs = outputs_for(tx, &[reader]).await?.pop().unwrap_or_default();
     let newest = match ti.token {
         Some(token) => attempt::get(tx, &[token]).await?.pop(),
         None => None,

@@ -25,13 +25,19 @@ pub async fn set(tx: &Tx, checkpoints: &[(TiKey, Token, String)]) -> Result<(), 
 
 const TI_CHECKPOINT_GET: Stmt = Stmt::same(
     "ti_checkpoint_get",
-    "SELECT checkpoint FROM task_instance
+    "SELECT run_pk, task_index, map_index, checkpoint FROM task_instance
      WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND checkpoint IS NOT NULL",
 );
 
-/// The last checkpoint of an instance.
-pub async fn get(tx: &Tx, key: TiKey) -> Result<Option<String>, StoreError> {
-    let values = values![key.run_pk, key.task_index, key.map_index];
-    let Some(row) = tx.query_opt(&TI_CHECKPOINT_GET, values).await? else { return Ok(None) };
-    row.columns("task_instance").opt_text()
+/// The last checkpoints of instances, of those that have one.
+pub async fn get(tx: &Tx, keys: &[TiKey]) -> Result<Vec<(TiKey, String)>, StoreError> {
+    let sets = keys.iter().map(|key| values![key.run_pk, key.task_index, key.map_index]).collect();
+    let rows = tx.query_many(&TI_CHECKPOINT_GET, sets).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("task_instance");
+            let key = TiKey { run_pk: c.int()?, task_index: c.number()?, map_index: c.number()? };
+            Ok((key, c.text()?))
+        })
+        .collect()
 }

@@ -1,11 +1,12 @@
 //! Outputs of tasks (XCom).
 
-use crate::{Stmt, StoreError, Tx, values};
+use crate::{Row, Stmt, StoreError, Tx, values};
 use fencepost_core::id::Token;
 
 /// One output of one task instance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Xcom {
+    pub run_pk: i64,
     pub task_index: u32,
     pub map_index: i32,
     pub name: String,
@@ -46,18 +47,32 @@ pub async fn clear(tx: &Tx, run_pk: i64, keys: &[(u32, i32)]) -> Result<(), Stor
 
 const XCOM_OF_TASK: Stmt = Stmt::same(
     "xcom_of_task",
-    "SELECT task_index, map_index, name, value FROM xcom
+    "SELECT run_pk, task_index, map_index, name, value FROM xcom
      WHERE run_pk = $1 AND task_index = $2 ORDER BY name, map_index LIMIT 100000",
 );
+const XCOM_OF_RUN: Stmt = Stmt::same(
+    "xcom_of_run",
+    "SELECT run_pk, task_index, map_index, name, value FROM xcom
+     WHERE run_pk = $1 ORDER BY task_index, name, map_index LIMIT 1000000",
+);
 
-/// The outputs of some tasks of a run.
-pub async fn of_tasks(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Xcom>, StoreError> {
-    let sets = tasks.iter().map(|task| values![run_pk, *task]).collect();
-    let rows = tx.query_many(&XCOM_OF_TASK, sets).await?;
+/// The outputs of some tasks: (run, task).
+pub async fn of_tasks(tx: &Tx, tasks: &[(i64, u32)]) -> Result<Vec<Xcom>, StoreError> {
+    let sets = tasks.iter().map(|(run_pk, task)| values![*run_pk, *task]).collect();
+    decode_all(tx.query_many(&XCOM_OF_TASK, sets).await?)
+}
+
+/// All outputs of a run, by task.
+pub async fn of_run(tx: &Tx, run_pk: i64) -> Result<Vec<Xcom>, StoreError> {
+    decode_all(tx.query(&XCOM_OF_RUN, values![run_pk]).await?)
+}
+
+fn decode_all(rows: Vec<Row>) -> Result<Vec<Xcom>, StoreError> {
     rows.into_iter()
         .map(|row| {
             let mut c = row.columns("xcom");
             Ok(Xcom {
+                run_pk: c.int()?,
                 task_index: c.number()?,
                 map_index: c.number()?,
                 name: c.text()?,
@@ -67,4 +82,4 @@ pub async fn of_tasks(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Xcom>, 
         .collect()
 }
 
-pub(super) const STATEMENTS: &[Stmt] = &[XCOM_CLEAR, XCOM_INSERT, XCOM_OF_TASK];
+pub(super) const STATEMENTS: &[Stmt] = &[XCOM_CLEAR, XCOM_INSERT, XCOM_OF_TASK, XCOM_OF_RUN];

@@ -142,7 +142,7 @@ impl World {
         let ti = self.ti(dag_id, run_id, task_id).await;
         let tx = self.look().await;
         let _unseen = self.faults.unseen();
-        let found = xcom::of_tasks(&tx, ti.key.run_pk, &[ti.key.task_index]).await.unwrap();
+        let found = xcom::of_tasks(&tx, &[(ti.key.run_pk, ti.key.task_index)]).await.unwrap();
         found.iter().map(|x| format!("{}={}", x.name, x.value)).collect()
     }
 }
