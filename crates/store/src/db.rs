@@ -3,13 +3,13 @@
 mod sqlite;
 mod value;
 
+pub use sqlite::{MemoryDb, Way};
 pub use value::{Columns, Row, Value};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::migrate;
 use fencepost_core::hook::{HookVerdict, Hooks};
 use fencepost_core::time::Timestamp;
-use sqlite::{Lane, Session};
 pub(crate) use sqlite::{connect as sqlite_connect, wrong as sqlite_error};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,10 +52,22 @@ impl std::fmt::Debug for StoreClock {
 /// An open store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
-    writer: Lane,
-    reader: Lane,
+    driver: Driver,
     clock: StoreClock,
     hooks: Hooks,
+}
+
+#[derive(Debug, Clone)]
+enum Driver {
+    Sqlite { writer: sqlite::Lane, reader: sqlite::Lane },
+    Memory(sqlite::Inline),
+}
+
+/// Where a session is.
+#[derive(Debug)]
+enum Session {
+    Sqlite(sqlite::Session),
+    Memory(sqlite::InlineSession),
 }
 
 impl Store {
@@ -64,9 +76,14 @@ impl Store {
     /// A file that needs a migration is copied beside itself first (`NAME.bak-vN`).
     pub fn open_sqlite(path: &Path, clock: StoreClock, hooks: Hooks) -> Result<Self, StoreError> {
         migrate::migrate_sqlite(path, clock.now())?;
-        let writer = Lane::writer(path)?;
-        let reader = Lane::readers(path, 2)?;
-        Ok(Self { writer, reader, clock, hooks })
+        let writer = sqlite::Lane::writer(path)?;
+        let reader = sqlite::Lane::readers(path, 2)?;
+        Ok(Self { driver: Driver::Sqlite { writer, reader }, clock, hooks })
+    }
+
+    /// A handle of one simulated process on a database in memory that others share with it.
+    pub fn open_memory(db: &MemoryDb, clock: StoreClock, hooks: Hooks, way: Option<Way>) -> Self {
+        Self { driver: Driver::Memory(sqlite::Inline::new(db.clone(), way)), clock, hooks }
     }
 
     /// The installation that a SQLite file belongs to; `None` if there is no file, or it is fresh.
@@ -81,19 +98,25 @@ impl Store {
     /// Begins a transaction that may write. One runs at a time; commits that wait for each other
     /// share one sync of the disk.
     pub async fn begin(&self, op: &'static str) -> Result<Tx, StoreError> {
-        self.open(op, &self.writer).await
+        self.open(op, true).await
     }
 
     /// Begins a transaction that only reads: one snapshot, beside the writer.
     pub async fn read(&self, op: &'static str) -> Result<Tx, StoreError> {
-        self.open(op, &self.reader).await
+        self.open(op, false).await
     }
 
-    async fn open(&self, op: &'static str, lane: &Lane) -> Result<Tx, StoreError> {
+    async fn open(&self, op: &'static str, writes: bool) -> Result<Tx, StoreError> {
         if self.hooks.pass(op, "begin") != HookVerdict::Go {
             return Err(StoreError::new(StoreErrorKind::Unavailable, op, "failed by a hook"));
         }
-        let session = lane.session(op).await?;
+        let session = match &self.driver {
+            Driver::Sqlite { writer, reader } => {
+                let lane = if writes { writer } else { reader };
+                Session::Sqlite(lane.session(op).await?)
+            }
+            Driver::Memory(inline) => Session::Memory(inline.session(op, writes).await?),
+        };
         Ok(Tx { op, session, now: self.clock.now(), hooks: self.hooks.clone() })
     }
 
@@ -165,7 +188,10 @@ impl Tx {
             return Ok((Vec::new(), Vec::new()));
         }
         self.pass(stmt.name)?;
-        self.session.run(self.op, *stmt, sets).await
+        match &self.session {
+            Session::Sqlite(session) => session.run(self.op, *stmt, sets).await,
+            Session::Memory(session) => session.run(self.op, *stmt, sets).await,
+        }
     }
 
     /// Commits. After an error it is not known whether it is done, unless the kind says so.
@@ -176,7 +202,10 @@ impl Tx {
         if before == HookVerdict::Fail {
             return lost("failed by a hook");
         }
-        self.session.commit(op).await?;
+        match self.session {
+            Session::Sqlite(session) => session.commit(op).await?,
+            Session::Memory(session) => session.commit(op).await?,
+        }
         let after = hooks.pass(op, "after_commit");
         if before == HookVerdict::Go && after == HookVerdict::Go {
             Ok(())

@@ -15,6 +15,6 @@ pub mod error;
 mod migrate;
 pub mod query;
 
-pub use db::{Row, Stmt, Store, StoreClock, Tx, Value, params};
+pub use db::{MemoryDb, Row, Stmt, Store, StoreClock, Tx, Value, Way, params};
 pub use error::{StoreError, StoreErrorKind};
 pub use migrate::SCHEMA_VERSION;

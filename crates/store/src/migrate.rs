@@ -27,6 +27,18 @@ pub(crate) fn migrate_sqlite(path: &Path, now: Timestamp) -> Result<(), StoreErr
     migrate(path, MIGRATIONS, now)
 }
 
+/// Makes the schema in a database in memory.
+pub(crate) fn migrate_memory(
+    connection: &mut Connection,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let tx = connection.transaction().map_err(failed)?;
+    for (index, text) in MIGRATIONS.iter().enumerate() {
+        apply(&tx, index + 1, text, now)?;
+    }
+    tx.commit().map_err(failed)
+}
+
 /// A new file is its owner's alone; SQLite gives the files beside it the same rights.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;

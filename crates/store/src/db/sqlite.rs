@@ -4,7 +4,11 @@
 //! statements and the commit are refused, and nothing of it is kept. So does its owner when it
 //! drops it or stands still in the middle of it.
 
+mod inline;
 mod writer;
+
+pub(super) use inline::{Inline, Session as InlineSession};
+pub use inline::{MemoryDb, Way};
 
 use super::{Row, Stmt, Value};
 use crate::error::{StoreError, StoreErrorKind};
@@ -213,6 +217,14 @@ impl ToSql for Value {
             Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
         })
     }
+}
+
+/// What a session is told after its first failure.
+fn ended(op: &'static str, first: &StoreError) -> StoreError {
+    let message = format!("the transaction has failed before: {}", first.message);
+    // A rule of the schema was broken by the first statement, not by this one.
+    let is_own = first.kind != StoreErrorKind::Constraint;
+    StoreError::new(if is_own { first.kind } else { StoreErrorKind::Unavailable }, op, message)
 }
 
 fn gone(op: &'static str) -> StoreError {

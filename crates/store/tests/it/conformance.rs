@@ -20,6 +20,14 @@ macro_rules! conformance {
                 }
             )+
         }
+        mod memory {
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    super::$case(&crate::place::Memory::new()).await;
+                }
+            )+
+        }
     };
 }
 pub(crate) use conformance;

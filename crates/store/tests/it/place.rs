@@ -4,14 +4,20 @@
 
 use fencepost_core::hook::Hooks;
 use fencepost_core::time::Timestamp;
-use fencepost_store::{Store, StoreClock};
+use fencepost_store::{MemoryDb, Store, StoreClock};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// An empty place for one store, which can be opened any number of times, also at once.
 pub(crate) trait Place: Send + Sync {
     fn open_with(&self, clock: StoreClock, hooks: Hooks) -> Store;
+
+    /// What a reader saw it sees again, also after others have committed; else it is refused.
+    fn keeps_old_snapshots(&self) -> bool {
+        true
+    }
 
     fn open(&self) -> Store {
         self.open_with(ticking(), Hooks::none())
@@ -35,6 +41,24 @@ impl Passed {
     }
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// A database in memory.
+pub(crate) struct Memory(MemoryDb);
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self(MemoryDb::new(ticking().now(), Duration::from_secs(30)).unwrap())
+    }
+}
+
+impl Place for Memory {
+    fn open_with(&self, clock: StoreClock, hooks: Hooks) -> Store {
+        Store::open_memory(&self.0, clock, hooks, None)
+    }
+    fn keeps_old_snapshots(&self) -> bool {
+        false
     }
 }
 

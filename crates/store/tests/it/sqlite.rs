@@ -3,5 +3,6 @@
 mod cost;
 mod full;
 mod group;
+mod inline;
 mod plans;
 mod settings;

@@ -9,8 +9,8 @@
 //! name, since it would be committed by itself, statement for statement; and every member is told
 //! that it is not kept. The same holds if a session's changes cannot be taken out of the group.
 
-use super::{Command, IDLE_MAX, Opening, Reply, run, wrong};
-use crate::error::{StoreError, StoreErrorKind};
+use super::{Command, IDLE_MAX, Opening, Reply, ended, run, wrong};
+use crate::error::StoreError;
 use rusqlite::Connection;
 use std::sync::mpsc::Receiver;
 
@@ -133,12 +133,4 @@ fn undo(connection: &Connection, op: &'static str, failed: Option<StoreError>) -
         Ok(()) => Served::Left,
         Err(error) => Served::GroupLost(failed.unwrap_or_else(|| wrong(op, &error))),
     }
-}
-
-/// What a session is told after its first failure.
-fn ended(op: &'static str, first: &StoreError) -> StoreError {
-    let message = format!("the transaction has failed before: {}", first.message);
-    // A rule of the schema was broken by the first statement, not by this one.
-    let is_own = first.kind != StoreErrorKind::Constraint;
-    StoreError::new(if is_own { first.kind } else { StoreErrorKind::Unavailable }, op, message)
 }
