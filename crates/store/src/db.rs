@@ -1,32 +1,27 @@
 //! Statements, values, rows and transactions: what the queries are written in.
 
+mod hint;
+mod postgres;
 mod sqlite;
+mod stmt;
 mod value;
 
+pub use hint::{Hint, Topic};
+pub use postgres::PgOptions;
+pub(crate) use postgres::{Target, Wire as PgWire, connect as pg_connect, wrong as pg_error};
 pub use sqlite::{MemoryDb, Way};
+pub use stmt::{Batch, Stmt};
 pub use value::{Columns, Row, Value};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::migrate;
 use fencepost_core::hook::{HookVerdict, Hooks};
 use fencepost_core::time::Timestamp;
+pub use postgres::Hints;
+use postgres::Postgres;
 pub(crate) use sqlite::{connect as sqlite_connect, wrong as sqlite_error};
 use std::path::Path;
 use std::sync::Arc;
-
-/// A statement: its name, which is also its function's and its hook point's, and its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stmt {
-    pub name: &'static str,
-    pub text: &'static str,
-}
-
-impl Stmt {
-    /// A statement whose text serves both databases.
-    pub const fn same(name: &'static str, text: &'static str) -> Self {
-        Self { name, text }
-    }
-}
 
 /// The store's clock: the wall clock of its host, or a simulated one.
 #[derive(Clone)]
@@ -61,6 +56,7 @@ pub struct Store {
 enum Driver {
     Sqlite { writer: sqlite::Lane, reader: sqlite::Lane },
     Memory(sqlite::Inline),
+    Postgres(Arc<Postgres>),
 }
 
 /// Where a session is.
@@ -68,6 +64,7 @@ enum Driver {
 enum Session {
     Sqlite(sqlite::Session),
     Memory(sqlite::InlineSession),
+    Postgres(postgres::Session),
 }
 
 impl Store {
@@ -86,6 +83,18 @@ impl Store {
         Self { driver: Driver::Memory(sqlite::Inline::new(db.clone(), way)), clock, hooks }
     }
 
+    /// Opens a PostgreSQL store, which must be migrated already ([`crate::migrate_postgres`]): a role
+    /// never changes the schema under the others.
+    pub async fn open_postgres(
+        url: &str,
+        options: PgOptions,
+        hooks: Hooks,
+    ) -> Result<Self, StoreError> {
+        let postgres = Arc::new(Postgres::open(url, options).await?);
+        let clock = postgres.clock();
+        Ok(Self { driver: Driver::Postgres(postgres), clock, hooks })
+    }
+
     /// The installation that a SQLite file belongs to; `None` if there is no file, or it is fresh.
     /// The file is only read.
     pub fn installation_of(path: &Path) -> Option<String> {
@@ -95,13 +104,14 @@ impl Store {
         connection.query_row(text, [], |row| row.get(0)).ok()
     }
 
-    /// Begins a transaction that may write. One runs at a time; commits that wait for each other
-    /// share one sync of the disk.
+    /// Begins a transaction that may write. On SQLite one runs at a time, and commits that wait for
+    /// each other share one sync of the disk; on PostgreSQL each sees what is committed, statement
+    /// by statement, and locks the rows that it decides on.
     pub async fn begin(&self, op: &'static str) -> Result<Tx, StoreError> {
         self.open(op, true).await
     }
 
-    /// Begins a transaction that only reads: one snapshot, beside the writer.
+    /// Begins a transaction that only reads: one snapshot, beside the writers.
     pub async fn read(&self, op: &'static str) -> Result<Tx, StoreError> {
         self.open(op, false).await
     }
@@ -110,19 +120,45 @@ impl Store {
         if self.hooks.pass(op, "begin") != HookVerdict::Go {
             return Err(StoreError::new(StoreErrorKind::Unavailable, op, "failed by a hook"));
         }
-        let session = match &self.driver {
+        let (session, now) = match &self.driver {
             Driver::Sqlite { writer, reader } => {
-                let lane = if writes { writer } else { reader };
-                Session::Sqlite(lane.session(op).await?)
+                let session = if writes { writer } else { reader }.session(op).await?;
+                (Session::Sqlite(session), self.clock.now())
             }
-            Driver::Memory(inline) => Session::Memory(inline.session(op, writes).await?),
+            Driver::Memory(inline) => {
+                (Session::Memory(inline.session(op, writes).await?), self.clock.now())
+            }
+            Driver::Postgres(postgres) => {
+                let (session, now) = postgres.session(op, writes).await?;
+                (Session::Postgres(session), now)
+            }
         };
-        Ok(Tx { op, session, now: self.clock.now(), hooks: self.hooks.clone() })
+        Ok(Tx { op, session, now, hooks: self.hooks.clone() })
     }
 
-    /// The store's clock.
+    /// The store's clock. On PostgreSQL an estimate for waits; what is kept comes from [`Tx::now`].
     pub fn clock(&self) -> &StoreClock {
         &self.clock
+    }
+
+    /// Whether other processes may use this store at the same time.
+    pub const fn is_shared(&self) -> bool {
+        matches!(self.driver, Driver::Postgres(_))
+    }
+
+    /// Hints to other processes that there may be something to do. Never waits; may be lost.
+    pub fn hint(&self, topic: Topic) {
+        if let Driver::Postgres(postgres) = &self.driver {
+            postgres.hint(topic);
+        }
+    }
+
+    /// The hints of other processes; `None` where there can be no other.
+    pub fn hints(&self) -> Option<Hints> {
+        match &self.driver {
+            Driver::Sqlite { .. } | Driver::Memory(_) => None,
+            Driver::Postgres(postgres) => Some(postgres.hints()),
+        }
     }
 }
 
@@ -188,9 +224,11 @@ impl Tx {
             return Ok((Vec::new(), Vec::new()));
         }
         self.pass(stmt.name)?;
+        let sets = sets.into_iter().map(|set| set.into_iter().map(Value::storable).collect());
         match &self.session {
-            Session::Sqlite(session) => session.run(self.op, *stmt, sets).await,
-            Session::Memory(session) => session.run(self.op, *stmt, sets).await,
+            Session::Sqlite(session) => session.run(self.op, *stmt, sets.collect()).await,
+            Session::Memory(session) => session.run(self.op, *stmt, sets.collect()).await,
+            Session::Postgres(session) => session.run(self.op, *stmt, sets.collect()).await,
         }
     }
 
@@ -205,6 +243,7 @@ impl Tx {
         match self.session {
             Session::Sqlite(session) => session.commit(op).await?,
             Session::Memory(session) => session.commit(op).await?,
+            Session::Postgres(session) => session.commit(op).await?,
         }
         let after = hooks.pass(op, "after_commit");
         if before == HookVerdict::Go && after == HookVerdict::Go {

@@ -7,12 +7,17 @@ use std::fmt;
 pub enum StoreErrorKind {
     /// Locked, stopped, out of reach: the next pass tries again.
     Unavailable,
+    /// Another transaction was in the way (a deadlock, a lock that was waited for too long): nothing
+    /// is changed, and the same again at once may succeed.
+    Contended,
     /// The disk is full: claims stop, results are kept by their workers until it has room.
     Full,
     /// A rule of the schema: a duplicate, or a bug.
     Constraint,
     /// Not a store of ours, or damaged, or newer than this program.
     Corrupt,
+    /// Its address, its credentials or its settings: a person has to mend it.
+    Setup,
     /// A row does not have the shape that its decoder expects.
     Decode,
 }
@@ -36,6 +41,8 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
             StoreErrorKind::Unavailable => "the store is unavailable",
+            StoreErrorKind::Contended => "another transaction was in the way",
+            StoreErrorKind::Setup => "the store cannot be used as it is set up",
             StoreErrorKind::Full => "the disk of the store is full",
             StoreErrorKind::Constraint => "the store refused a row",
             StoreErrorKind::Corrupt => "the store cannot be used",

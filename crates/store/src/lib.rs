@@ -15,6 +15,9 @@ pub mod error;
 mod migrate;
 pub mod query;
 
-pub use db::{MemoryDb, Row, Stmt, Store, StoreClock, Tx, Value, Way, params};
+pub use db::{
+    Batch, Hint, Hints, MemoryDb, PgOptions, Row, Stmt, Store, StoreClock, Topic, Tx, Value, Way,
+    params,
+};
 pub use error::{StoreError, StoreErrorKind};
-pub use migrate::SCHEMA_VERSION;
+pub use migrate::{Applied, SCHEMA_VERSION, check_postgres, migrate_postgres, schema_checksum};

@@ -5,6 +5,10 @@
 //! SQLite file the file is copied with SQLite's own backup.
 
 mod inspect;
+mod postgres;
+
+pub(crate) use postgres::check_open;
+pub use postgres::{Applied, check_postgres, migrate_postgres};
 
 use crate::db::{sqlite_connect, sqlite_error};
 use crate::error::{StoreError, StoreErrorKind};
@@ -21,6 +25,11 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_init.sql")];
 pub const SCHEMA_VERSION: usize = MIGRATIONS.len();
 
 const OP: &str = "migrate";
+
+/// What the schema of this program is known by: the checksum of all migrations.
+pub fn schema_checksum() -> String {
+    checksum(&MIGRATIONS.join("\n"))
+}
 
 /// Brings the file up to [`SCHEMA_VERSION`].
 pub(crate) fn migrate_sqlite(path: &Path, now: Timestamp) -> Result<(), StoreError> {

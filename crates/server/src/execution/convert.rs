@@ -20,10 +20,11 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
     let code = match error {
         EngineError::Store(store) => match store.kind {
             StoreErrorKind::Full => ProblemCode::NoSpace,
-            StoreErrorKind::Unavailable => ProblemCode::Unavailable,
-            StoreErrorKind::Constraint | StoreErrorKind::Corrupt | StoreErrorKind::Decode => {
-                ProblemCode::Internal
-            }
+            StoreErrorKind::Unavailable | StoreErrorKind::Contended => ProblemCode::Unavailable,
+            StoreErrorKind::Setup
+            | StoreErrorKind::Constraint
+            | StoreErrorKind::Corrupt
+            | StoreErrorKind::Decode => ProblemCode::Internal,
         },
         EngineError::NoVersion(_) | EngineError::BadVersion { .. } => ProblemCode::Internal,
         EngineError::Refused(refusal) => refusal_code(refusal),

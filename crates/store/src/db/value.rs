@@ -5,15 +5,26 @@ use fencepost_core::id::{AttemptId, JobId, Token};
 use fencepost_core::time::{Span, Timestamp};
 
 /// A value of a statement: what both databases can hold.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     Null,
     Int(i64),
     Text(String),
 }
 
+impl Value {
+    /// Without NUL bytes, which PostgreSQL does not hold in a text: no output of a task makes the
+    /// books fail (I22). The same on both databases.
+    pub(crate) fn storable(self) -> Self {
+        match self {
+            Self::Text(text) if text.contains('\0') => Self::Text(text.replace('\0', "\u{fffd}")),
+            Self::Text(_) | Self::Int(_) | Self::Null => self,
+        }
+    }
+}
+
 /// A row of an answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row(pub Vec<Value>);
 
 impl Row {

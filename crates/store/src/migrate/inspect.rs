@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The table by which a store of ours is known.
 pub(super) const MARK: &str = "schema_migration";
-const MARK_COLUMNS: &str = "version,checksum,applied_at";
+pub(super) const MARK_COLUMNS: &str = "version,checksum,applied_at";
 
 /// Refuses a file that holds something else than a store. No file and an empty file are new ones.
 pub(super) fn is_ours_or_new(path: &Path) -> Result<(), StoreError> {

@@ -106,7 +106,7 @@ pub async fn next_due(tx: &Tx) -> Result<Option<Timestamp>, StoreError> {
 const DAG_ADVANCE: Stmt = Stmt::same(
     "dag_advance",
     "UPDATE dag SET slot_cursor = $2, next_slot_at = $3
-     WHERE dag_id = $1 AND COALESCE(slot_cursor, 0) = COALESCE($4, 0)",
+     WHERE dag_id = $1 AND COALESCE(slot_cursor, 0) = COALESCE($4, CAST(0 AS BIGINT))",
 );
 
 /// Moves the schedule's place on, from the place that was read.

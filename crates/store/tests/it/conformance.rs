@@ -28,6 +28,14 @@ macro_rules! conformance {
                 }
             )+
         }
+        mod postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    super::$case(&crate::place::PostgresDatabase::new()).await;
+                }
+            )+
+        }
     };
 }
 pub(crate) use conformance;

@@ -5,6 +5,7 @@
 
 mod conformance;
 mod place;
+mod postgres;
 mod rows;
 mod sqlite;
 mod statements;

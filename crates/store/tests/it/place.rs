@@ -3,8 +3,9 @@
 //! A driver joins the suite by an implementation of [`Place`] and one line in `conformance!`.
 
 use fencepost_core::hook::Hooks;
-use fencepost_core::time::Timestamp;
-use fencepost_store::{MemoryDb, Store, StoreClock};
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_store::{MemoryDb, PgOptions, Store, StoreClock, migrate_postgres};
+use fencepost_testing::Database;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,6 +19,9 @@ pub(crate) trait Place: Send + Sync {
     fn keeps_old_snapshots(&self) -> bool {
         true
     }
+
+    /// Whether writing transactions run one after the other.
+    fn is_serial(&self) -> bool;
 
     fn open(&self) -> Store {
         self.open_with(ticking(), Hooks::none())
@@ -60,6 +64,9 @@ impl Place for Memory {
     fn keeps_old_snapshots(&self) -> bool {
         false
     }
+    fn is_serial(&self) -> bool {
+        true
+    }
 }
 
 /// A SQLite file in a folder of its own.
@@ -84,4 +91,47 @@ impl Place for SqliteFile {
     fn open_with(&self, clock: StoreClock, hooks: Hooks) -> Store {
         Store::open_sqlite(&self.path(), clock, hooks).unwrap()
     }
+    fn is_serial(&self) -> bool {
+        true
+    }
+}
+
+/// A PostgreSQL database of its own, which is migrated. Its clock is the server's.
+pub(crate) struct PostgresDatabase {
+    pub(crate) database: Database,
+}
+
+impl PostgresDatabase {
+    pub(crate) fn new() -> Self {
+        let name = fencepost_store::schema_checksum();
+        let made = Database::from_template(&name[..16], |url| {
+            wait_for(migrate_postgres(url, options())).unwrap();
+        });
+        Self { database: made.unwrap() }
+    }
+}
+
+/// Runs a future to its end from code that is not async, on a runtime with several threads.
+pub(crate) fn wait_for<T>(work: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(work))
+}
+
+/// Options whose clock is the test's.
+#[expect(clippy::disallowed_methods, reason = "a clock that runs evenly is asked for")]
+pub(crate) fn options() -> PgOptions {
+    let begun = std::time::Instant::now();
+    PgOptions::new("fencepost-test", move || elapsed_since(begun))
+}
+
+impl Place for PostgresDatabase {
+    fn open_with(&self, _: StoreClock, hooks: Hooks) -> Store {
+        wait_for(Store::open_postgres(self.database.url(), options(), hooks)).unwrap()
+    }
+    fn is_serial(&self) -> bool {
+        false
+    }
+}
+
+fn elapsed_since(begun: std::time::Instant) -> Span {
+    Span::from_micros(i64::try_from(begun.elapsed().as_micros()).unwrap())
 }

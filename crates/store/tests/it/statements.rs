@@ -11,7 +11,9 @@ pub(crate) fn names_in(places: &[&str]) -> Vec<String> {
     let mut names = Vec::new();
     for file in places.iter().flat_map(|place| files(&src.join(place))) {
         let text = std::fs::read_to_string(&file).unwrap();
-        names.extend(text.split("Stmt::same(").skip(1).filter_map(first_literal));
+        for kind in ["Stmt::same(", "Stmt::split("] {
+            names.extend(text.split(kind).skip(1).filter_map(first_literal));
+        }
     }
     names
 }

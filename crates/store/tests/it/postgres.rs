@@ -1,0 +1,4 @@
+//! What is PostgreSQL's own: that it takes every statement, migrations, guards, hints, two sessions
+//! at once.
+
+mod prepare;
