@@ -9,6 +9,7 @@ use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
 use fencepost_core::plan::dispatch::{Blocked, Candidate, Room, admit};
 use fencepost_core::state::Why;
+use fencepost_core::time::Span;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, NewAttempt};
 use fencepost_store::query::dag::{self, DagRow};
@@ -17,11 +18,13 @@ use fencepost_store::query::installation;
 use fencepost_store::query::pool::{self, Active, Hold};
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, Ti, TiChange};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
 
 /// Candidates read at a time from one DAG and pool.
-const PAGE: u32 = 256;
+const PAGE: u32 = 128;
+/// When limits that another dispatcher has in hand are looked at again.
+const AGAIN: Span = Span::from_millis(20);
 /// Attempts made in one transaction.
 const BATCH: usize = 512;
 
@@ -71,12 +74,19 @@ async fn dispatch(cx: &Cx, report: &mut Report) -> Result<usize, EngineError> {
 
 /// The instances that get an attempt now, the highest priorities first.
 async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, EngineError> {
-    let mut desk = Desk { cx, tx, room: room(tx).await?, active: pool::active(tx).await?, report };
+    let pairs = pairs(tx).await?;
+    let locked = lock(tx, &pairs).await?;
+    if locked.is_partial {
+        let again = tx.now().plus(AGAIN);
+        report.merge(Report { next_due: Some(again), ..Report::default() });
+    }
+    // Counted under the locks: what others gave away before is seen, and nobody gives more away.
+    let room = room(tx, &locked.pools).await?;
+    let active = pool::active(tx).await?;
+    let mut desk = Desk { cx, tx, room, dags: locked.dags, active, report };
     let mut streams: Vec<Stream> = Vec::new();
-    let mut pair = (String::new(), String::new());
-    while let Some(next) = task_instance::next_pair(tx, &pair).await? {
-        pair = next;
-        streams.extend(desk.open(&pair).await?);
+    for pair in &pairs {
+        streams.extend(desk.open(pair).await?);
     }
     let mut chosen: Vec<Ti> = Vec::new();
     while chosen.len() < BATCH {
@@ -96,6 +106,46 @@ async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, Engine
         }
     }
     Ok(chosen)
+}
+
+/// The (DAG, pool) pairs with scheduled instances.
+async fn pairs(tx: &Tx) -> Result<Vec<(String, String)>, EngineError> {
+    let mut pairs = Vec::new();
+    let mut pair = (String::new(), String::new());
+    while let Some(next) = task_instance::next_pair(tx, &pair).await? {
+        pairs.push(next.clone());
+        pair = next;
+    }
+    Ok(pairs)
+}
+
+/// Limits that are in this dispatcher's hands until its commit.
+struct Locked {
+    pools: BTreeSet<String>,
+    dags: BTreeMap<String, DagRow>,
+    /// Another dispatcher has some: what it leaves is looked at again soon.
+    is_partial: bool,
+}
+
+/// Locks the pools and DAGs of pairs, in the order of their names and pools first, as far as nobody
+/// else has them: limits are kept by whoever holds the row that states them.
+async fn lock(tx: &Tx, pairs: &[(String, String)]) -> Result<Locked, EngineError> {
+    let names: BTreeSet<&str> = pairs.iter().map(|(_, pool)| pool.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let pools: BTreeSet<String> = pool::take(tx, &names).await?.into_iter().collect();
+    let known = pool::list(tx).await?;
+    let is_elsewhere =
+        |name: &&str| !pools.contains(*name) && known.iter().any(|pool| pool.name == **name);
+    let mut is_partial = names.iter().any(is_elsewhere);
+    let mut dags = BTreeMap::new();
+    let wanted = pairs.iter().filter(|(_, pool)| pools.contains(pool)).map(|(dag_id, _)| dag_id);
+    for dag_id in wanted.collect::<BTreeSet<_>>() {
+        match dag::take(tx, dag_id).await? {
+            Some(row) => drop(dags.insert(dag_id.clone(), row)),
+            None => is_partial |= dag::get(tx, dag_id).await?.is_some(),
+        }
+    }
+    Ok(Locked { pools, dags, is_partial })
 }
 
 /// The candidates of one DAG and pool, read page by page.
@@ -123,6 +173,7 @@ struct Desk<'a> {
     cx: &'a Cx,
     tx: &'a Tx,
     room: Room,
+    dags: BTreeMap<String, DagRow>,
     /// What is active before this choice.
     active: Vec<Active>,
     report: &'a mut Report,
@@ -135,7 +186,7 @@ impl Desk<'_> {
         if self.room.pools.get(pool).is_none_or(|free| *free < 1) {
             return Ok(None);
         }
-        let Some(dag) = dag::get(self.tx, dag_id).await? else { return Ok(None) };
+        let Some(dag) = self.dags.get(dag_id).cloned() else { return Ok(None) };
         if dag.is_paused {
             return Ok(None);
         }
@@ -195,9 +246,9 @@ impl Desk<'_> {
     }
 }
 
-async fn room(tx: &Tx) -> Result<Room, EngineError> {
+async fn room(tx: &Tx, locked: &BTreeSet<String>) -> Result<Room, EngineError> {
     let mut room = Room::default();
-    for pool in pool::list(tx).await? {
+    for pool in pool::list(tx).await?.into_iter().filter(|pool| locked.contains(&pool.name)) {
         room.pools.insert(pool.name, pool.slots - pool.held);
     }
     Ok(room)

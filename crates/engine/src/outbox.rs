@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 const BATCH: u32 = 50;
 const FIRST_DELAY: Span = Span::from_secs(5);
+/// For so long effects are those of the scheduler that took them; after its death they are due again.
+const TAKEN: Span = Span::from_secs(60);
 const LONGEST_DELAY: Span = Span::from_hours(1);
 
 /// Carries out one effect. It may be called again for the same effect.
@@ -37,9 +39,15 @@ impl Pass for Outbox {
     ) -> Pin<Box<dyn Future<Output = Result<Report, EngineError>> + Send + 'a>> {
         Box::pin(async move {
             let look = cx.store.read("look_for_effects").await?;
-            let due = outbox::due(&look, BATCH).await?;
+            let mut due = outbox::due(&look, BATCH).await?;
             let next_due = outbox::next_due(&look).await?;
             drop(look);
+            if cx.store.is_shared() && !due.is_empty() {
+                // No lock is held while an effect is carried out.
+                let tx = cx.store.begin("take_effects").await?;
+                due = outbox::take(&tx, BATCH, TAKEN).await?;
+                tx.commit().await?;
+            }
             let mut report = Report { next_due, ..Report::default() };
             if due.is_empty() {
                 return Ok(report);

@@ -5,6 +5,7 @@ use crate::log;
 use crate::operations::report::unstarted;
 use crate::operations::stop::{self, RunStop};
 use crate::{Cx, Pass, Report};
+use fencepost_core::id::Token;
 use fencepost_core::lifecycle::ti_next;
 use fencepost_core::state::{Outcome, StopReason};
 use fencepost_store::Tx;
@@ -16,7 +17,9 @@ use fencepost_store::query::task_instance::{self, Ti, TiChange, TiKey};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
-const BATCH: u32 = 200;
+const BATCH: u32 = 100;
+/// Runs that are stopped in one transaction.
+const RUNS: u32 = 16;
 
 /// The pass. It remembers nothing between turns.
 #[derive(Debug, Default)]
@@ -41,7 +44,7 @@ impl Pass for Reaper {
 
 async fn time_out_runs(cx: &Cx) -> Result<Report, EngineError> {
     let tx = cx.store.begin("time_out_runs").await?;
-    let overdue = run::overdue(&tx, BATCH).await?;
+    let overdue = run::overdue(&tx, RUNS).await?;
     for run in &overdue {
         let request = RunStop { reason: StopReason::DagrunTimeout, by: log::REAPER };
         stop::stop_run(&tx, run, &request).await?;
@@ -78,11 +81,14 @@ async fn requeue(cx: &Cx) -> Result<Report, EngineError> {
 }
 
 async fn take_back(cx: &Cx, tx: &Tx, found: &[(Attempt, &str)]) -> Result<(), EngineError> {
-    let keys: Vec<TiKey> = found.iter().map(|(attempt, _)| attempt.ti).collect();
+    let tokens: Vec<Token> = found.iter().map(|(attempt, _)| attempt.token).collect();
     let tis: BTreeMap<TiKey, Ti> =
-        task_instance::get(tx, &keys).await?.into_iter().map(|ti| (ti.key, ti)).collect();
+        task_instance::of_attempts(tx, &tokens).await?.into_iter().map(|ti| (ti.key, ti)).collect();
+    // They were found without a lock: one may have been claimed, started or taken back meanwhile.
+    let locked = attempt::get(tx, &tokens).await?;
+    let stands = |found: &Attempt| locked.iter().any(|a| a == found);
     let (mut ends, mut changes) = (Vec::new(), Vec::new());
-    for (attempt, reason) in found {
+    for (attempt, reason) in found.iter().filter(|(attempt, _)| stands(attempt)) {
         let Some(ti) = tis.get(&attempt.ti).filter(|ti| ti.token == Some(attempt.token)) else {
             continue;
         };

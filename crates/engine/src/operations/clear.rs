@@ -60,6 +60,9 @@ pub async fn clear(cx: &Cx, request: &ClearRequest) -> Result<Vec<Cleared>, Engi
     let version = cx.catalog.version(&tx, run.version_pk).await?;
     let tasks = selected(&version, request)?;
     let list: Vec<u32> = tasks.iter().copied().collect();
+    if !request.dry_run {
+        task_instance::lock_tasks(&tx, run.run_pk, &list).await?;
+    }
     let tis: Vec<Ti> = task_instance::of_tasks(&tx, run.run_pk, &list)
         .await?
         .into_iter()

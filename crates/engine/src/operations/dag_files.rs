@@ -46,6 +46,7 @@ pub async fn load(
     present: &BTreeSet<String>,
 ) -> Result<Loaded, EngineError> {
     let tx = cx.store.begin("load_dag_files").await?;
+    dag::lock_files(&tx).await?;
     let mut loaded = Loaded::default();
     for file in changed {
         match &file.content {
@@ -86,7 +87,7 @@ impl Taking<'_> {
     async fn take(&mut self, file: &DagFile, read: &ReadDag) -> Result<(), EngineError> {
         let Self { cx, tx, present, loaded } = self;
         let dag_id = read.dag.dag_id.as_str();
-        let existing = dag::get(tx, dag_id).await?;
+        let existing = dag::lock(tx, dag_id).await?;
         if let Some(other) = &existing
             && other.is_active
             && other.fileloc != file.fileloc

@@ -44,6 +44,7 @@ pub async fn mark(cx: &Cx, request: &MarkRequest) -> Result<Vec<Ti>, EngineError
         run_id: request.run_id.clone(),
         task_id: request.task_id.clone(),
     })?;
+    task_instance::lock_tasks(&tx, run.run_pk, &[task_index]).await?;
     let tis: Vec<Ti> = task_instance::of_tasks(&tx, run.run_pk, &[task_index])
         .await?
         .into_iter()

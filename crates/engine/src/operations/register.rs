@@ -38,7 +38,7 @@ pub struct HandedOver {
     pub facts: Result<Facts, String>,
 }
 
-const PAGE: u32 = 500;
+const PAGE: u32 = 100;
 
 /// Registers a job. In the same transaction its predecessors end with it as their successor and
 /// their claims become its own; it answers for each of them (`take_over`, `report`).
@@ -158,7 +158,7 @@ pub async fn renew(
     job::renew(&tx, &[(job_id, seq)]).await?;
     let tokens: Vec<Token> = checkpoints.iter().map(|(token, _)| *token).collect();
     let mut kept = Vec::new();
-    for own in attempt::get(&tx, &tokens).await? {
+    for own in attempt::look(&tx, &tokens).await? {
         let of = |(token, _): &&(Token, String)| *token == own.token;
         if own.job_id == Some(job_id)
             && let Some((token, text)) = checkpoints.iter().find(of)

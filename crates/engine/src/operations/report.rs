@@ -84,14 +84,13 @@ impl Batch {
     async fn load(cx: &Cx, tx: &Tx, reports: &[EndReport]) -> Result<Self, EngineError> {
         let tokens: Vec<Token> = reports.iter().map(|report| report.token).collect();
         let mut batch = Self { now: tx.now(), ..Self::default() };
+        for ti in task_instance::of_attempts(tx, &tokens).await? {
+            batch.tis.insert(ti.key, ti);
+        }
         for found in attempt::get(tx, &tokens).await? {
             batch.attempts.insert(found.token, found);
         }
-        let keys: Vec<TiKey> = batch.attempts.values().map(|attempt| attempt.ti).collect();
-        for ti in task_instance::get(tx, &keys).await? {
-            batch.tis.insert(ti.key, ti);
-        }
-        let mut runs: Vec<i64> = keys.iter().map(|key| key.run_pk).collect();
+        let mut runs: Vec<i64> = batch.tis.keys().map(|key| key.run_pk).collect();
         runs.dedup();
         for run in run::by_pks(tx, &runs).await? {
             match cx.catalog.version(tx, run.version_pk).await {

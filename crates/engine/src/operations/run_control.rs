@@ -52,7 +52,10 @@ pub async fn cancel(
 /// Kills one attempt: its task instance fails, and is not tried again.
 pub async fn kill_attempt(cx: &Cx, attempt_ref: &AttemptRef, by: &str) -> Result<(), EngineError> {
     let tx = cx.store.begin("kill_attempt").await?;
-    let found = find_attempt(&tx, attempt_ref).await?;
+    let token = find_attempt(&tx, attempt_ref).await?.token;
+    task_instance::of_attempts(&tx, &[token]).await?;
+    let found = attempt::get(&tx, &[token]).await?.into_iter().next();
+    let found = found.ok_or_else(|| Refusal::NoAttempt(token.to_string()))?;
     if found.state == AttemptState::Ended {
         let outcome = found.outcome.map_or("ended", |outcome| outcome.as_str());
         let what = format!("attempt {}", found.token);
@@ -83,7 +86,7 @@ impl AttemptRef {
     }
 }
 
-/// The attempt of that name.
+/// The attempt of that name, without a lock.
 pub async fn find_attempt(
     tx: &fencepost_store::Tx,
     of: &AttemptRef,
@@ -91,7 +94,7 @@ pub async fn find_attempt(
     let (found, name) = match of {
         AttemptRef::Id(id) => (attempt::by_id(tx, *id).await?, id.to_string()),
         AttemptRef::Token(token) => {
-            (attempt::get(tx, &[*token]).await?.into_iter().next(), token.to_string())
+            (attempt::look(tx, &[*token]).await?.into_iter().next(), token.to_string())
         }
     };
     found.ok_or_else(|| Refusal::NoAttempt(name).into())
@@ -170,7 +173,7 @@ pub async fn pause_dag(
     by: &str,
 ) -> Result<dag::DagRow, EngineError> {
     let tx = cx.store.begin("pause_dag").await?;
-    let mut row = dag::get(&tx, dag_id).await?.ok_or_else(|| Refusal::NoDag(dag_id.to_owned()))?;
+    let mut row = dag::lock(&tx, dag_id).await?.ok_or_else(|| Refusal::NoDag(dag_id.to_owned()))?;
     if !paused && row.is_paused {
         let version = cx.catalog.version(&tx, row.version_pk).await?;
         if let Ok(calendar) = Calendar::new(&version.dag.timing) {

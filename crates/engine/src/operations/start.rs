@@ -33,11 +33,13 @@ pub async fn start(
         return Ok(vec![fenced; requests.len()]);
     }
     let tokens: Vec<Token> = requests.iter().map(|request| request.token).collect();
+    let tis: BTreeMap<TiKey, Ti> = task_instance::of_attempts(&tx, &tokens)
+        .await?
+        .into_iter()
+        .map(|ti| (ti.key, ti))
+        .collect();
     let mut attempts: BTreeMap<Token, Attempt> =
         attempt::get(&tx, &tokens).await?.into_iter().map(|a| (a.token, a)).collect();
-    let keys: Vec<TiKey> = attempts.values().map(|attempt| attempt.ti).collect();
-    let tis: BTreeMap<TiKey, Ti> =
-        task_instance::get(&tx, &keys).await?.into_iter().map(|ti| (ti.key, ti)).collect();
     let mut starts = Vec::new();
     let mut changes = Vec::new();
     let mut answers = Vec::new();

@@ -23,11 +23,13 @@ pub struct RunStop<'a> {
     pub by: &'a str,
 }
 
-/// Stops a running run: it ends when its last process is gone. The caller wakes the workers after
+/// Stops a running run, whose lock the caller has: it ends when its last process is gone. The caller wakes the workers after
 /// the commit.
 pub async fn stop_run(tx: &Tx, run: &Run, request: &RunStop<'_>) -> Result<(), EngineError> {
     let first = run::stop(tx, run.run_pk, request.reason, request.by).await?;
     let word = request.reason.as_str();
+    task_instance::lock_unfinished(tx, run.run_pk).await?;
+    attempt::lock_in_hand(tx, run.run_pk).await?;
     task_instance::cancel_unstarted(tx, run.run_pk, word, request.by).await?;
     let in_hand = attempt::in_hand(tx, run.run_pk).await?;
     let stop = StopRequest { reason: request.reason, by: request.by, mark: None };
@@ -40,7 +42,7 @@ pub async fn stop_run(tx: &Tx, run: &Run, request: &RunStop<'_>) -> Result<(), E
 }
 
 /// Stops attempts: queued and claimed ones end at once with their instances cancelled, running
-/// ones are asked to.
+/// ones are asked to. The caller has their locks, and those of their instances.
 pub(crate) async fn stop_attempts(
     tx: &Tx,
     attempts: &[Attempt],

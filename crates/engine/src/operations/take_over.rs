@@ -28,13 +28,13 @@ pub async fn take_over(
     found: &Found,
 ) -> Result<Answer, EngineError> {
     let tx = cx.store.begin("take_over").await?;
+    let ti = task_instance::of_attempts(&tx, &[token]).await?.into_iter().next();
     let Some(own) = attempt::get(&tx, &[token]).await?.into_iter().next() else {
         return Ok(Answer::Refused(Refused::NotRunning, "no such attempt".into()));
     };
     if own.job_id != Some(job_id) || own.state == AttemptState::Ended {
         return Ok(Answer::Refused(Refused::Superseded, format!("it is {}", own.state)));
     }
-    let ti = task_instance::get(&tx, &[own.ti]).await?.into_iter().next();
     let Some(ti) = ti.filter(|ti| ti.token == Some(token)) else {
         return Ok(Answer::Refused(Refused::Superseded, "a newer attempt exists".into()));
     };

@@ -18,8 +18,9 @@ use fencepost_core::plan::rollup::run_end;
 use fencepost_core::state::{RunState, StopReason, TiState};
 use fencepost_core::time::Span;
 use fencepost_store::Tx;
+use fencepost_store::query::dag;
 use fencepost_store::query::event;
-use fencepost_store::query::run;
+use fencepost_store::query::run::{self, Run};
 use fencepost_store::query::task_instance::{self, DueEnd, Moved, TaskMove, Ti, TiKey};
 use std::collections::BTreeMap;
 
@@ -31,9 +32,11 @@ const MARK_PAST: u32 = 2;
 /// an upstream ends.
 const MARK_BEHIND: u32 = 3;
 /// Ends counted in one transaction.
-const ENDS: u32 = 2_000;
+const ENDS: u32 = 1_000;
 /// Marked heads decided in one transaction.
-const MARKED: u32 = 1_000;
+const MARKED: u32 = 128;
+/// When a run that somebody else has in hand is looked at again.
+const AGAIN: Span = Span::from_millis(20);
 /// How often heads that wait for the past are looked at even if nothing ended.
 const PAST_SCAN: Span = Span::from_secs(30);
 
@@ -83,12 +86,46 @@ async fn count_ends(
     sweep.ends = ends.last().filter(|_| ends.len() == ENDS as usize).map(|end| end.key);
     let mut counted = 0;
     for (run_pk, ends) in by_run(&ends) {
-        match count_run(cx, tx, run_pk, &ends).await {
+        let run = match take(tx, run_pk).await? {
+            Held::Here(run) => run,
+            Held::Gone => {
+                task_instance::forwarded(tx, &ends).await?;
+                counted += ends.len();
+                continue;
+            }
+            Held::Elsewhere => {
+                report.merge(look_again(tx));
+                continue;
+            }
+        };
+        match count_run(cx, tx, *run, &ends).await {
             Ok(()) => counted += ends.len(),
             Err(trouble) => report.troubles.push(trouble.of_one_version()?),
         }
     }
     Ok(counted)
+}
+
+/// Whose a run is for now. Its counts, and the moves of its instances out of `none`, are for one
+/// scheduler at a time.
+enum Held {
+    Here(Box<Run>),
+    /// Another scheduler, or a person's request, has its lock.
+    Elsewhere,
+    Gone,
+}
+
+async fn take(tx: &Tx, run_pk: i64) -> Result<Held, EngineError> {
+    if let Some(run) = run::take(tx, run_pk).await? {
+        return Ok(Held::Here(Box::new(run)));
+    }
+    let exists = !run::by_pks(tx, &[run_pk]).await?.is_empty();
+    Ok(if exists { Held::Elsewhere } else { Held::Gone })
+}
+
+/// Who has the lock may not have seen what was left to it.
+fn look_again(tx: &Tx) -> Report {
+    Report { next_due: Some(tx.now().plus(AGAIN)), ..Report::default() }
 }
 
 fn by_run(ends: &[DueEnd]) -> BTreeMap<i64, Vec<DueEnd>> {
@@ -99,10 +136,8 @@ fn by_run(ends: &[DueEnd]) -> BTreeMap<i64, Vec<DueEnd>> {
     out
 }
 
-async fn count_run(cx: &Cx, tx: &Tx, run_pk: i64, due: &[DueEnd]) -> Result<(), EngineError> {
-    let Some(run) = run::by_pks(tx, &[run_pk]).await?.into_iter().next() else {
-        return Ok(task_instance::forwarded(tx, due).await?);
-    };
+async fn count_run(cx: &Cx, tx: &Tx, run: Run, due: &[DueEnd]) -> Result<(), EngineError> {
+    let run_pk = run.run_pk;
     let version = match cx.catalog.version(tx, run.version_pk).await {
         Ok(version) => version,
         Err(error) => {
@@ -112,7 +147,9 @@ async fn count_run(cx: &Cx, tx: &Tx, run_pk: i64, due: &[DueEnd]) -> Result<(), 
             return Err(error);
         }
     };
-    task_instance::forwarded(tx, due).await?;
+    let is_due = task_instance::forwarded(tx, due).await?;
+    let due: Vec<DueEnd> =
+        due.iter().zip(is_due).filter(|(_, is_due)| *is_due).map(|(end, _)| *end).collect();
     let ends: Vec<End> =
         due.iter().map(|d| End { task: TaskIndex(d.key.task_index), state: d.state }).collect();
     let deltas = forward::deltas(&version.downstreams, &ends);
@@ -133,7 +170,7 @@ async fn count_run(cx: &Cx, tx: &Tx, run_pk: i64, due: &[DueEnd]) -> Result<(), 
     } else {
         settle(cx, tx, &version, heads).await?;
     }
-    count_down(cx, tx, run_pk, due).await
+    count_down(cx, tx, run_pk, &due).await
 }
 
 /// Nothing comes after the ends of a stopped run: it is over with the last of them, whatever its
@@ -178,8 +215,14 @@ async fn recheck(
     }
     let mut moved = 0;
     for (run_pk, heads) in by_run {
-        let found = run::by_pks(tx, &[run_pk]).await?.into_iter().next();
-        let Some(run) = found.filter(|run| run.state == RunState::Running) else { continue };
+        let run = match take(tx, run_pk).await? {
+            Held::Here(run) if run.state == RunState::Running => run,
+            Held::Here(_) | Held::Gone => continue,
+            Held::Elsewhere => {
+                report.merge(look_again(tx));
+                continue;
+            }
+        };
         match cx.catalog.version(tx, run.version_pk).await {
             Ok(version) => moved += settle(cx, tx, &version, heads).await?,
             Err(trouble) => report.troubles.push(trouble.of_one_version()?),
@@ -252,6 +295,8 @@ async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, 
 }
 
 async fn has_place(tx: &Tx, head: &Ti) -> Result<bool, EngineError> {
+    // Places are given away under the lock of the DAG; who holds that waits for no run.
+    dag::lock(tx, &head.dag_id).await?;
     let places = run::places(tx, &head.dag_id, head.key.run_pk).await?;
     Ok(places.is_none_or(|of| !of.own_waits || of.taken < of.max_active_runs))
 }

@@ -7,7 +7,7 @@ use fencepost_core::lifecycle::{TiEvent, ti_next};
 use fencepost_store::query::event;
 use fencepost_store::query::task_instance::{self, TiChange};
 
-const BATCH: u32 = 500;
+const BATCH: u32 = 128;
 
 pub(super) async fn bring_back(cx: &Cx) -> Result<Report, EngineError> {
     let tx = cx.store.begin("retries").await?;

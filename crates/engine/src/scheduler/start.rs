@@ -9,14 +9,17 @@ use crate::{Cx, Report};
 use fencepost_core::lifecycle::{RunEvent, run_next};
 use fencepost_core::plan::runs::Instances;
 use fencepost_core::state::TiState;
-use fencepost_core::time::Timestamp;
+use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
+use fencepost_store::query::dag;
 use fencepost_store::query::event;
 use fencepost_store::query::run::{self, Run, Startable};
 use fencepost_store::query::task_instance::{self, Ti, TiKey};
 
 /// DAGs looked at in one transaction.
 const DAGS: u32 = 50;
+/// When a DAG that somebody else has in hand is looked at again.
+const AGAIN: Span = Span::from_millis(20);
 /// Runs started in one transaction: a large one holds up nobody for long.
 const RUNS: u32 = 16;
 
@@ -46,17 +49,24 @@ pub(super) async fn start_runs(cx: &Cx) -> Result<Report, EngineError> {
 async fn start_some(
     cx: &Cx,
     tx: &Tx,
-    dag: &Startable,
+    of: &Startable,
     report: &mut Report,
 ) -> Result<usize, EngineError> {
-    let room = usize::try_from(dag.max_active_runs - dag.active).unwrap_or(0).min(RUNS as usize);
+    // The limit is the DAG's: who starts runs has its lock, and counts under it.
+    let Some(row) = dag::take(tx, &of.dag_id).await? else {
+        let again = tx.now().plus(AGAIN);
+        report.merge(Report { next_due: Some(again), ..Report::default() });
+        return Ok(0);
+    };
+    let active = run::count_active(tx, &of.dag_id).await?;
+    let room = usize::try_from(row.max_active_runs - active).unwrap_or(0).min(RUNS as usize);
     if room == 0 {
-        return start_older(cx, tx, dag, report).await;
+        return start_older(cx, tx, of, report).await;
     }
     let mut started = 0;
     let mut after = (Timestamp::from_micros(i64::MIN), 0);
     while started < room {
-        let page = run::queued(tx, &dag.dag_id, after, RUNS).await?;
+        let page = run::queued(tx, &of.dag_id, after, RUNS).await?;
         for queued in page.iter().take(room - started) {
             after = (queued.run_after, queued.run_pk);
             match start(cx, tx, queued).await {

@@ -103,8 +103,16 @@ const API_TOKEN_REVOKE: Stmt = Stmt::same(
                AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > $2)))",
 );
 
+const API_TOKEN_ADMINS: Stmt = Stmt::same(
+    "api_token_admins",
+    "SELECT id FROM api_token WHERE role = 'admin' AND revoked_at IS NULL ORDER BY id LIMIT 1000",
+)
+.locking(" FOR UPDATE");
+
 /// Revokes a token, unless it is the last valid one of an admin.
 pub async fn revoke(tx: &Tx, id: &str) -> Result<bool, StoreError> {
+    // Two at once must not take each other for the one that stays.
+    tx.query(&API_TOKEN_ADMINS, vec![]).await?;
     Ok(tx.execute(&API_TOKEN_REVOKE, values![id, tx.now()]).await? == 1)
 }
 

@@ -128,6 +128,17 @@ const ATTEMPT_INSERT: Stmt = Stmt::same(
         attempt_number, state, why, replaces, prev_outcome, queue, priority, queued_until,
         queued_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15)",
+)
+.batched(
+    0,
+    "INSERT INTO attempt (state, token, attempt_id, run_pk, task_index, map_index, \
+        dag_id, try_number, attempt_number, why, replaces, prev_outcome, queue, priority, \
+        queued_until, queued_at) SELECT 'queued', u.* FROM unnest($1::bigint[], $2::text[], \
+        $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], \
+        $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::bigint[], \
+        $15::bigint[]) AS u(token, attempt_id, run_pk, task_index, map_index, dag_id, \
+        try_number, attempt_number, why, replaces, prev_outcome, queue, priority, \
+        queued_until, queued_at)",
 );
 
 /// Makes queued attempts.
@@ -157,17 +168,39 @@ pub async fn insert(tx: &Tx, attempts: &[NewAttempt]) -> Result<(), StoreError> 
     tx.execute_many(&ATTEMPT_INSERT, sets).await.map(drop)
 }
 
+// The locks of attempts come after those of their instances (see `task_instance::of_attempts`).
 const ATTEMPT_GET: Stmt =
-    Stmt::same("attempt_get", concat!("SELECT ", columns!(), " FROM attempt WHERE token = $1"));
+    Stmt::same("attempt_get", concat!("SELECT ", columns!(), " FROM attempt a WHERE token = $1"))
+        .locking(" FOR UPDATE OF a")
+        .batched(
+            0,
+            concat!(
+                "SELECT u.ord, ",
+                columns!(),
+                " FROM unnest($1::bigint[]) WITH ORDINALITY AS u(wanted, ord)
+                    JOIN attempt a ON a.token = u.wanted ORDER BY u.ord"
+            ),
+        );
+const ATTEMPT_LOOK: Stmt =
+    Stmt::same("attempt_look", concat!("SELECT ", columns!(), " FROM attempt WHERE token = $1"));
 const ATTEMPT_BY_ID: Stmt = Stmt::same(
     "attempt_by_id",
     concat!("SELECT ", columns!(), " FROM attempt WHERE attempt_id = $1"),
 );
 
-/// The attempts of those tokens that exist.
+/// The attempts of those tokens that exist, by token; locked in a transaction that may write, in
+/// that order. Their instances are to be locked before.
 pub async fn get(tx: &Tx, tokens: &[Token]) -> Result<Vec<Attempt>, StoreError> {
+    let mut tokens = tokens.to_vec();
+    tokens.sort_unstable();
     let sets = tokens.iter().map(|token| values![*token]).collect();
     decode_all(tx.query_many(&ATTEMPT_GET, sets).await?)
+}
+
+/// The attempts of those tokens that exist, without a lock: only what never changes is to be relied on.
+pub async fn look(tx: &Tx, tokens: &[Token]) -> Result<Vec<Attempt>, StoreError> {
+    let sets = tokens.iter().map(|token| values![*token]).collect();
+    decode_all(tx.query_many(&ATTEMPT_LOOK, sets).await?)
 }
 
 /// The attempt of that id.
@@ -191,13 +224,18 @@ pub async fn of_ti(tx: &Tx, ti: TiKey) -> Result<Vec<Attempt>, StoreError> {
     decode_all(tx.query(&ATTEMPT_OF_TI, values).await?)
 }
 
-const ATTEMPT_CLAIM: Stmt = Stmt::same(
+const ATTEMPT_CLAIM: Stmt = Stmt::split(
     "attempt_claim",
     "UPDATE attempt SET state = 'claimed', job_id = $1, worker = $2, host = $3, claimed_at = $4
      WHERE state = 'queued' AND token IN (
         SELECT token FROM attempt WHERE state = 'queued' AND queue = $5
         ORDER BY priority DESC, token LIMIT $6)
      RETURNING token",
+    "WITH picked AS MATERIALIZED (
+        SELECT token FROM attempt WHERE state = 'queued' AND queue = $5
+        ORDER BY priority DESC, token LIMIT $6 FOR UPDATE SKIP LOCKED)
+     UPDATE attempt a SET state = 'claimed', job_id = $1, worker = $2, host = $3, claimed_at = $4
+     FROM picked WHERE a.token = picked.token RETURNING a.token",
 );
 
 /// Who claims.
@@ -226,6 +264,14 @@ const ATTEMPT_START: Stmt = Stmt::same(
         started_at = COALESCE(started_at, $5)
      WHERE token = $1 AND job_id = $2
         AND (state = 'claimed' OR (state = 'running' AND start_id IS NULL))",
+)
+.batched(
+    1,
+    "UPDATE attempt a SET state = 'running', start_id = u.start_id, boot_id = u.boot_id, \
+        started_at = COALESCE(a.started_at, u.at) FROM unnest($1::bigint[], $2::text[], \
+        $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS u(token, job_id, start_id, \
+        boot_id, at, ord) WHERE a.token = u.token AND a.job_id = u.job_id AND (a.state = \
+        'claimed' OR (a.state = 'running' AND a.start_id IS NULL)) RETURNING u.ord",
 );
 const ATTEMPT_UNSTART: Stmt = Stmt::same(
     "attempt_unstart",
@@ -262,6 +308,18 @@ const ATTEMPT_END: Stmt = Stmt::same(
         signal = $7, counted_as = $8, evidence = $9, report_digest = $10, ended_at = $11,
         containment = COALESCE($12, containment)
      WHERE token = $1 AND state = $2",
+)
+.batched(
+    1,
+    "UPDATE attempt a SET state = 'ended', outcome = u.outcome, reason = u.reason, \
+        message = u.message, exit_code = u.exit_code, signal = u.signal, counted_as = \
+        u.counted_as, evidence = u.evidence, report_digest = u.report_digest, ended_at = \
+        u.at, containment = COALESCE(u.containment, a.containment) FROM unnest($1::bigint[], \
+        $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], \
+        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[]) WITH ORDINALITY AS \
+        u(token, from_state, outcome, reason, message, exit_code, signal, counted_as, \
+        evidence, report_digest, at, containment, ord) WHERE a.token = u.token AND a.state = \
+        u.from_state RETURNING u.ord",
 );
 
 /// How an attempt ends.
@@ -354,7 +412,8 @@ const ATTEMPT_OPEN: Stmt = Stmt::same(
             AND state IN ('claimed', 'running', 'stopping', 'lost_open')
             AND token > $2 ORDER BY token LIMIT $3"
     ),
-);
+)
+.locking(" FOR UPDATE");
 
 /// Attempts that a job claimed and that have not ended, by page.
 pub async fn open_of(
@@ -468,6 +527,18 @@ const ATTEMPT_IN_HAND: Stmt = Stmt::same(
             SELECT token FROM hold WHERE run_pk = $1) ORDER BY token LIMIT 100000"
     ),
 );
+
+const ATTEMPT_LOCK_IN_HAND: Stmt = Stmt::split(
+    "attempt_lock_in_hand",
+    "SELECT $1 - $1",
+    "SELECT COUNT(*) FROM (SELECT 1 FROM attempt WHERE token IN (
+        SELECT token FROM hold WHERE run_pk = $1) ORDER BY token FOR UPDATE) locked",
+);
+
+/// Locks the attempts that [`in_hand`] answers. Their instances are to be locked before.
+pub async fn lock_in_hand(tx: &Tx, run_pk: i64) -> Result<(), StoreError> {
+    tx.query(&ATTEMPT_LOCK_IN_HAND, values![run_pk]).await.map(drop)
+}
 
 /// Attempts of a run that hold slots: queued, claimed or running ones.
 pub async fn in_hand(tx: &Tx, run_pk: i64) -> Result<Vec<Attempt>, StoreError> {

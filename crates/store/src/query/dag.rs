@@ -66,6 +66,35 @@ pub async fn get(tx: &Tx, dag_id: &str) -> Result<Option<DagRow>, StoreError> {
     tx.query_opt(&DAG_GET, values![dag_id]).await?.map(decode).transpose()
 }
 
+const DAG_LOCK: Stmt =
+    Stmt::same("dag_lock", concat!("SELECT ", columns!(), " FROM dag WHERE dag_id = $1"))
+        .locking(" FOR UPDATE");
+const DAG_TAKE: Stmt =
+    Stmt::same("dag_take", concat!("SELECT ", columns!(), " FROM dag WHERE dag_id = $1"))
+        .locking(" FOR UPDATE SKIP LOCKED");
+
+/// The DAG of that name, locked: its limits (`max_active_runs`, `max_active_tasks`) and its schedule's
+/// place are its lock's.
+pub async fn lock(tx: &Tx, dag_id: &str) -> Result<Option<DagRow>, StoreError> {
+    tx.query_opt(&DAG_LOCK, values![dag_id]).await?.map(decode).transpose()
+}
+
+/// Locks the DAG of that name, unless somebody else has it in hand.
+pub async fn take(tx: &Tx, dag_id: &str) -> Result<Option<DagRow>, StoreError> {
+    tx.query_opt(&DAG_TAKE, values![dag_id]).await?.map(decode).transpose()
+}
+
+const DAG_LOCK_FILES: Stmt = Stmt::split(
+    "dag_lock_files",
+    "SELECT 0",
+    "SELECT CASE WHEN pg_advisory_xact_lock(1684104560) IS NULL THEN 0::bigint ELSE 1 END",
+);
+
+/// Waits until nobody else takes DAG files: rows that do not exist yet have no lock of their own.
+pub async fn lock_files(tx: &Tx) -> Result<(), StoreError> {
+    tx.query(&DAG_LOCK_FILES, vec![]).await.map(drop)
+}
+
 const DAG_LIST: Stmt = Stmt::same(
     "dag_list",
     concat!("SELECT ", columns!(), " FROM dag WHERE dag_id > $1 ORDER BY dag_id LIMIT $2"),
@@ -84,7 +113,8 @@ const DAG_DUE: Stmt = Stmt::same(
         " FROM dag WHERE is_active = 1 AND is_paused = 0 AND next_slot_at IS NOT NULL
             AND next_slot_at <= $1 ORDER BY next_slot_at LIMIT $2"
     ),
-);
+)
+.locking(" FOR UPDATE SKIP LOCKED");
 
 /// DAGs with a slot that is due.
 pub async fn due(tx: &Tx, limit: u32) -> Result<Vec<DagRow>, StoreError> {
@@ -334,6 +364,9 @@ pub async fn import_errors(tx: &Tx, limit: u32) -> Result<Vec<ImportError>, Stor
 
 pub(super) const STATEMENTS: &[Stmt] = &[
     DAG_GET,
+    DAG_LOCK,
+    DAG_TAKE,
+    DAG_LOCK_FILES,
     DAG_LIST,
     DAG_DUE,
     DAG_NEXT_DUE,

@@ -25,6 +25,13 @@ const EVENT_INSERT: Stmt = Stmt::same(
     "INSERT INTO event (at, kind, dag_id, run_pk, task_id, map_index, token, actor, from_state,
                         to_state, reason, evidence)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+)
+.batched(
+    0,
+    "INSERT INTO event (at, kind, dag_id, run_pk, task_id, map_index, token, actor, \
+        from_state, to_state, reason, evidence) SELECT * FROM unnest($1::bigint[], \
+        $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], \
+        $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])",
 );
 
 /// Appends events.

@@ -101,9 +101,11 @@ pub async fn insert(tx: &Tx, job: &Job) -> Result<(), StoreError> {
 }
 
 const JOB_GET: Stmt =
-    Stmt::same("job_get", concat!("SELECT ", columns!(), " FROM job WHERE job_id = $1"));
+    Stmt::same("job_get", concat!("SELECT ", columns!(), " FROM job WHERE job_id = $1"))
+        .locking(" FOR KEY SHARE");
 
-/// The job of that id.
+/// The job of that id. In a transaction that may write it stays as it is until the commit (but for
+/// its renewals): who declares it lost or stopped waits for its claims and starts under way.
 pub async fn get(tx: &Tx, job_id: JobId) -> Result<Option<Job>, StoreError> {
     tx.query_opt(&JOB_GET, values![job_id]).await?.map(decode).transpose()
 }
@@ -130,7 +132,8 @@ const JOB_PREDECESSORS: Stmt = Stmt::same(
                 SELECT 1 FROM attempt a WHERE a.job_id = j.job_id
                    AND a.state IN ('claimed', 'running', 'stopping', 'lost_open'))))
      ORDER BY j.started_at LIMIT 100",
-);
+)
+.locking(" FOR UPDATE OF j");
 
 /// Earlier jobs of that home which are not ended, or ended with claims and no successor.
 pub async fn predecessors(
@@ -176,6 +179,15 @@ const JOB_RENEW: Stmt = Stmt::same(
     "job_renew",
     "UPDATE job SET renew_seq = $2, renewed_at = $3
      WHERE job_id = $1 AND renew_seq < $2 AND state IN ('running', 'draining')",
+)
+.batched(
+    1,
+    "UPDATE job SET renew_seq = u.seq, renewed_at = u.at FROM (SELECT j.job_id, w.seq, \
+        w.at, w.ord FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS \
+        w(job_id, seq, at, ord) JOIN job j ON j.job_id = w.job_id WHERE j.renew_seq < w.seq \
+        AND j.state IN ('running', 'draining') ORDER BY j.job_id FOR NO KEY UPDATE OF j) u \
+        WHERE job.job_id = u.job_id AND job.renew_seq < u.seq AND job.state IN ('running', \
+        'draining') RETURNING u.ord",
 );
 
 /// Renews leases: (job, sequence number). A late beat renews nothing.

@@ -1,7 +1,7 @@
 //! The outbox: effects to carry out after the commit that wrote them. Rows with a state, never a
 //! cursor, so that one that commits late is not skipped.
 
-use crate::{Stmt, StoreError, Tx, values};
+use crate::{Row, Stmt, StoreError, Tx, values};
 use fencepost_core::time::{Span, Timestamp};
 
 /// An effect that is due.
@@ -33,12 +33,34 @@ const OUTBOX_DUE: Stmt = Stmt::same(
 /// Effects that are due, oldest first.
 pub async fn due(tx: &Tx, limit: u32) -> Result<Vec<Effect>, StoreError> {
     let rows = tx.query(&OUTBOX_DUE, values![tx.now(), limit]).await?;
-    rows.into_iter()
-        .map(|row| {
-            let mut c = row.columns("outbox");
-            Ok(Effect { id: c.int()?, kind: c.text()?, payload: c.json()?, tries: c.int()? })
-        })
-        .collect()
+    rows.into_iter().map(effect).collect()
+}
+
+fn effect(row: Row) -> Result<Effect, StoreError> {
+    let mut c = row.columns("outbox");
+    Ok(Effect { id: c.int()?, kind: c.text()?, payload: c.json()?, tries: c.int()? })
+}
+
+const OUTBOX_TAKE: Stmt = Stmt::split(
+    "outbox_take",
+    "UPDATE outbox SET due_at = $3 WHERE id IN (
+        SELECT id FROM outbox WHERE state = 'due' AND due_at <= $1 ORDER BY due_at, id LIMIT $2)
+     RETURNING id, kind, payload, tries",
+    "WITH picked AS MATERIALIZED (
+        SELECT id FROM outbox WHERE state = 'due' AND due_at <= $1
+        ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)
+     UPDATE outbox o SET due_at = $3 FROM picked WHERE o.id = picked.id
+     RETURNING o.id, o.kind, o.payload, o.tries",
+);
+
+/// Takes effects that are due, oldest first: for a while they are due for nobody else, then again,
+/// if whoever took them did not tell.
+pub async fn take(tx: &Tx, limit: u32, hold: Span) -> Result<Vec<Effect>, StoreError> {
+    let values = values![tx.now(), limit, tx.now().plus(hold)];
+    let rows = tx.query(&OUTBOX_TAKE, values).await?;
+    let mut effects = rows.into_iter().map(effect).collect::<Result<Vec<_>, _>>()?;
+    effects.sort_by_key(|effect| effect.id);
+    Ok(effects)
 }
 
 const OUTBOX_DONE: Stmt = Stmt::same("outbox_done", "DELETE FROM outbox WHERE id = $1");
@@ -68,4 +90,4 @@ pub async fn next_due(tx: &Tx) -> Result<Option<Timestamp>, StoreError> {
 }
 
 pub(super) const STATEMENTS: &[Stmt] =
-    &[OUTBOX_INSERT, OUTBOX_DUE, OUTBOX_DONE, OUTBOX_AGAIN, OUTBOX_NEXT];
+    &[OUTBOX_INSERT, OUTBOX_DUE, OUTBOX_TAKE, OUTBOX_DONE, OUTBOX_AGAIN, OUTBOX_NEXT];

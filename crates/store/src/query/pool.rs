@@ -37,6 +37,24 @@ pub async fn list(tx: &Tx) -> Result<Vec<Pool>, StoreError> {
         .collect()
 }
 
+const POOL_LOCK: Stmt =
+    Stmt::same("pool_lock", "SELECT name FROM pool WHERE name = $1").locking(" FOR UPDATE");
+const POOL_TAKE: Stmt = Stmt::same("pool_take", "SELECT name FROM pool WHERE name = $1")
+    .locking(" FOR UPDATE SKIP LOCKED");
+
+/// Locks those of some pools that nobody else has in hand; their names. Who gives slots away holds the
+/// lock of their pool from before it counts what is held until its commit.
+pub async fn take(tx: &Tx, names: &[&str]) -> Result<Vec<String>, StoreError> {
+    let sets = names.iter().map(|name| values![*name]).collect();
+    let rows = tx.query_many(&POOL_TAKE, sets).await?;
+    rows.into_iter().map(|row| row.columns("pool").text()).collect()
+}
+
+/// Waits for the lock of a pool: what is counted afterwards stays so.
+async fn lock(tx: &Tx, name: &str) -> Result<(), StoreError> {
+    tx.query(&POOL_LOCK, values![name]).await.map(drop)
+}
+
 const POOL_SET: Stmt = Stmt::same(
     "pool_set",
     "INSERT INTO pool (name, slots, description, shrunk) VALUES ($1, $2, $3, 0)
@@ -47,6 +65,7 @@ const POOL_SET: Stmt = Stmt::same(
 
 /// Makes a pool or changes its size.
 pub async fn set(tx: &Tx, name: &str, slots: i64, description: &str) -> Result<(), StoreError> {
+    lock(tx, name).await?;
     tx.execute(&POOL_SET, values![name, slots, description]).await.map(drop)
 }
 
@@ -61,6 +80,9 @@ pub async fn make(tx: &Tx, name: &str, slots: i64, description: &str) -> Result<
     tx.execute(&POOL_MAKE, values![name, slots, description]).await.map(drop)
 }
 
+const POOL_SHRUNK: Stmt =
+    Stmt::same("pool_shrunk", "SELECT name FROM pool WHERE shrunk = 1 ORDER BY name LIMIT 1000")
+        .locking(" FOR UPDATE");
 const POOL_SETTLED: Stmt = Stmt::same(
     "pool_settled",
     "UPDATE pool SET shrunk = 0 WHERE shrunk = 1
@@ -69,6 +91,10 @@ const POOL_SETTLED: Stmt = Stmt::same(
 
 /// Forgets that a pool was made smaller, once no more than its size is held.
 pub async fn settle(tx: &Tx) -> Result<(), StoreError> {
+    // Counted under the locks: a statement that waited for one would count what was before.
+    if tx.query(&POOL_SHRUNK, vec![]).await?.is_empty() {
+        return Ok(());
+    }
     tx.execute(&POOL_SETTLED, vec![]).await.map(drop)
 }
 
@@ -80,6 +106,7 @@ const POOL_DELETE: Stmt = Stmt::same(
 
 /// Removes a pool that nothing holds.
 pub async fn delete(tx: &Tx, name: &str) -> Result<bool, StoreError> {
+    lock(tx, name).await?;
     Ok(tx.execute(&POOL_DELETE, values![name]).await? == 1)
 }
 
@@ -98,6 +125,12 @@ const HOLD_INSERT: Stmt = Stmt::same(
     "hold_insert",
     "INSERT INTO hold (token, pool, slots, dag_id, run_pk, task_index)
      VALUES ($1, $2, $3, $4, $5, $6)",
+)
+.batched(
+    0,
+    "INSERT INTO hold (token, pool, slots, dag_id, run_pk, task_index) SELECT * FROM \
+        unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], \
+        $6::bigint[])",
 );
 
 /// Writes holds.
@@ -109,7 +142,11 @@ pub async fn hold(tx: &Tx, holds: &[Hold]) -> Result<(), StoreError> {
     tx.execute_many(&HOLD_INSERT, sets).await.map(drop)
 }
 
-const HOLD_FREE: Stmt = Stmt::same("hold_free", "DELETE FROM hold WHERE token = $1");
+const HOLD_FREE: Stmt = Stmt::same("hold_free", "DELETE FROM hold WHERE token = $1").batched(
+    1,
+    "DELETE FROM hold h USING unnest($1::bigint[]) WITH ORDINALITY AS u(token, ord) \
+        WHERE h.token = u.token RETURNING u.ord",
+);
 
 /// Frees holds.
 pub async fn free(tx: &Tx, tokens: &[Token]) -> Result<(), StoreError> {
@@ -150,6 +187,9 @@ pub async fn active(tx: &Tx) -> Result<Vec<Active>, StoreError> {
 
 pub(super) const STATEMENTS: &[Stmt] = &[
     POOL_LIST,
+    POOL_LOCK,
+    POOL_TAKE,
+    POOL_SHRUNK,
     POOL_SET,
     POOL_MAKE,
     POOL_SETTLED,

@@ -129,13 +129,24 @@ pub async fn insert(tx: &Tx, runs: &[NewRun]) -> Result<Vec<bool>, StoreError> {
 const RUN_GET: Stmt = Stmt::same(
     "run_get",
     concat!("SELECT ", columns!(), " FROM run WHERE dag_id = $1 AND run_id = $2"),
-);
+)
+.locking(" FOR UPDATE");
 const RUN_BY_PK: Stmt =
     Stmt::same("run_by_pk", concat!("SELECT ", columns!(), " FROM run WHERE run_pk = $1"));
 
-/// The run of that name.
+const RUN_TAKE: Stmt =
+    Stmt::same("run_take", concat!("SELECT ", columns!(), " FROM run WHERE run_pk = $1"))
+        .locking(" FOR UPDATE SKIP LOCKED");
+
+/// The run of that name; locked in a transaction that may write: its state, its counts and the moves of
+/// its instances out of `none` are its lock's.
 pub async fn get(tx: &Tx, dag_id: &str, run_id: &str) -> Result<Option<Run>, StoreError> {
     tx.query_opt(&RUN_GET, values![dag_id, run_id]).await?.map(decode).transpose()
+}
+
+/// Locks a run, unless somebody else has it in hand (or it is gone).
+pub async fn take(tx: &Tx, run_pk: i64) -> Result<Option<Run>, StoreError> {
+    tx.query_opt(&RUN_TAKE, values![run_pk]).await?.map(decode).transpose()
 }
 
 /// The runs of those keys that exist.
@@ -160,6 +171,17 @@ pub struct Startable {
     pub dag_id: String,
     pub max_active_runs: i64,
     pub active: i64,
+}
+
+const RUN_ACTIVE_COUNT: Stmt = Stmt::same(
+    "run_active_count",
+    "SELECT COUNT(*) FROM run WHERE dag_id = $1 AND state = 'running'",
+);
+
+/// How many runs of a DAG are running.
+pub async fn count_active(tx: &Tx, dag_id: &str) -> Result<i64, StoreError> {
+    let row = tx.query_opt(&RUN_ACTIVE_COUNT, values![dag_id]).await?;
+    row.unwrap_or(Row(vec![])).columns("run").int()
 }
 
 /// DAGs with queued runs, by name.
@@ -232,7 +254,8 @@ const RUN_OLDER_THAN_WAITING: Stmt = Stmt::same(
         waits_for_past!("n"),
         ") ORDER BY logical_date LIMIT 1"
     ),
-);
+)
+.locking(" FOR UPDATE OF run SKIP LOCKED");
 
 /// The oldest cleared run of a DAG that a newer, running one may be waiting for.
 pub async fn older_than_waiting(tx: &Tx, dag_id: &str) -> Result<Option<Run>, StoreError> {
@@ -248,7 +271,8 @@ const RUN_QUEUED: Stmt = Stmt::same(
             AND (run_after, run_pk) > ($2, $3)
           ORDER BY run_after, run_pk LIMIT $4"
     ),
-);
+)
+.locking(" FOR UPDATE SKIP LOCKED");
 
 /// Queued runs of a DAG, oldest first, after a place in that order.
 pub async fn queued(
@@ -365,7 +389,8 @@ const RUN_OVERDUE: Stmt = Stmt::same(
         " FROM run WHERE state = 'running' AND deadline_at IS NOT NULL AND deadline_at <= $1
             AND stop_reason IS NULL ORDER BY deadline_at LIMIT $2"
     ),
-);
+)
+.locking(" FOR UPDATE SKIP LOCKED");
 
 /// Runs past their `dagrun_timeout`.
 pub async fn overdue(tx: &Tx, limit: u32) -> Result<Vec<Run>, StoreError> {
@@ -449,8 +474,8 @@ pub async fn note(tx: &Tx, run_pk: i64, note: &str) -> Result<(), StoreError> {
 const RUN_DELETE: [Stmt; 5] = [
     Stmt::same("run_delete_events", "DELETE FROM event WHERE run_pk = $1"),
     Stmt::same("run_delete_xcoms", "DELETE FROM xcom WHERE run_pk = $1"),
-    Stmt::same("run_delete_attempts", "DELETE FROM attempt WHERE run_pk = $1"),
     Stmt::same("run_delete_tis", "DELETE FROM task_instance WHERE run_pk = $1"),
+    Stmt::same("run_delete_attempts", "DELETE FROM attempt WHERE run_pk = $1"),
     Stmt::same(
         "run_delete",
         "DELETE FROM run WHERE run_pk = $1
@@ -470,8 +495,10 @@ pub async fn delete(tx: &Tx, run_pk: i64) -> Result<bool, StoreError> {
 pub(super) const STATEMENTS: &[Stmt] = &[
     RUN_INSERT,
     RUN_GET,
+    RUN_TAKE,
     RUN_BY_PK,
     RUN_STARTABLE_DAGS,
+    RUN_ACTIVE_COUNT,
     RUN_QUEUED,
     RUN_COUNT,
     RUN_START,

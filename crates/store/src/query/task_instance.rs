@@ -187,6 +187,15 @@ const TI_INSERT: Stmt = Stmt::same(
     "INSERT INTO task_instance (run_pk, task_index, map_index, task_id, dag_id, state, max_tries,
         pool, pool_slots, priority, up_total, forward_due, recheck, reason, scheduled_at, ended_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+)
+.batched(
+    0,
+    "INSERT INTO task_instance (run_pk, task_index, map_index, task_id, dag_id, state, \
+        max_tries, pool, pool_slots, priority, up_total, forward_due, recheck, reason, \
+        scheduled_at, ended_at) SELECT * FROM unnest($1::bigint[], $2::bigint[], \
+        $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], \
+        $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], \
+        $14::text[], $15::bigint[], $16::bigint[])",
 );
 
 /// Makes instances, in the state that they carry.
@@ -221,15 +230,87 @@ const TI_GET: Stmt = Stmt::same(
     "ti_get",
     concat!(
         "SELECT ",
-        columns!(""),
-        " FROM task_instance WHERE run_pk = $1 AND task_index = $2 AND map_index = $3"
+        columns!("t."),
+        " FROM task_instance t WHERE t.run_pk = $1 AND t.task_index = $2 AND t.map_index = $3"
+    ),
+)
+.locking(" FOR UPDATE OF t")
+.batched(
+    0,
+    concat!(
+        "SELECT u.ord, ",
+        columns!("t."),
+        " FROM unnest($1::bigint[], $2::bigint[], $3::bigint[])
+            WITH ORDINALITY AS u(run_pk, task_index, map_index, ord)
+          JOIN task_instance t ON t.run_pk = u.run_pk AND t.task_index = u.task_index
+            AND t.map_index = u.map_index ORDER BY u.ord"
     ),
 );
 
-/// The instances of those keys that exist.
+/// The instances of those keys that exist, in their order; locked in a transaction that may write.
 pub async fn get(tx: &Tx, keys: &[TiKey]) -> Result<Vec<Ti>, StoreError> {
+    let mut keys = keys.to_vec();
+    keys.sort_unstable();
     let sets = keys.iter().map(|k| values![k.run_pk, k.task_index, k.map_index]).collect();
     decode_all(tx.query_many(&TI_GET, sets).await?)
+}
+
+const TI_OF_ATTEMPT: Stmt = Stmt::same(
+    "ti_of_attempt",
+    concat!(
+        "SELECT ",
+        columns!("t."),
+        " FROM attempt a JOIN task_instance t ON t.run_pk = a.run_pk
+            AND t.task_index = a.task_index AND t.map_index = a.map_index WHERE a.token = $1"
+    ),
+)
+.locking(" FOR UPDATE OF t")
+.batched(
+    0,
+    concat!(
+        "SELECT u.ord, ",
+        columns!("t."),
+        " FROM unnest($1::bigint[]) WITH ORDINALITY AS u(wanted, ord)
+          JOIN attempt a ON a.token = u.wanted
+          JOIN task_instance t ON t.run_pk = a.run_pk AND t.task_index = a.task_index
+            AND t.map_index = a.map_index ORDER BY t.run_pk, t.task_index, t.map_index"
+    ),
+);
+
+/// The instances that attempts are of. In a transaction that may write this comes first: who decides
+/// about an attempt locks its instance before the attempt, and instances in the order of their
+/// keys, so that no two wait for each other.
+pub async fn of_attempts(tx: &Tx, tokens: &[Token]) -> Result<Vec<Ti>, StoreError> {
+    let sets = tokens.iter().map(|token| values![*token]).collect();
+    decode_all(tx.query_many(&TI_OF_ATTEMPT, sets).await?)
+}
+
+const TI_LOCK_TASK: Stmt = Stmt::split(
+    "ti_lock_task",
+    "SELECT $1 + $2 - $1 - $2",
+    "SELECT COUNT(*) FROM (SELECT 1 FROM task_instance WHERE run_pk = $1 AND task_index = $2
+        ORDER BY map_index FOR UPDATE) locked",
+);
+const TI_LOCK_UNFINISHED: Stmt = Stmt::split(
+    "ti_lock_unfinished",
+    "SELECT $1 - $1",
+    "SELECT COUNT(*) FROM (SELECT 1 FROM task_instance WHERE run_pk = $1
+        AND state NOT IN ('success', 'failed', 'skipped', 'upstream_failed', 'removed')
+        ORDER BY task_index, map_index FOR UPDATE) locked",
+);
+
+/// Locks all instances of some tasks of a run: what is read of them afterwards stays so. The rows
+/// are not answered, since an answer that is not read would keep the locks.
+pub async fn lock_tasks(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<(), StoreError> {
+    let mut tasks = tasks.to_vec();
+    tasks.sort_unstable();
+    let sets = tasks.iter().map(|task| values![run_pk, *task]).collect();
+    tx.query_many(&TI_LOCK_TASK, sets).await.map(drop)
+}
+
+/// Locks every instance of a run that has not ended.
+pub async fn lock_unfinished(tx: &Tx, run_pk: i64) -> Result<(), StoreError> {
+    tx.query(&TI_LOCK_UNFINISHED, values![run_pk]).await.map(drop)
 }
 
 const TI_HEAD: Stmt = Stmt::same(
@@ -239,10 +320,13 @@ const TI_HEAD: Stmt = Stmt::same(
         columns!(""),
         " FROM task_instance WHERE run_pk = $1 AND task_index = $2 ORDER BY map_index LIMIT 1"
     ),
-);
+)
+.locking(" FOR UPDATE");
 
 /// The heads of some tasks of a run.
 pub async fn heads(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Ti>, StoreError> {
+    let mut tasks = tasks.to_vec();
+    tasks.sort_unstable();
     let sets = tasks.iter().map(|task| values![run_pk, *task]).collect();
     decode_all(tx.query_many(&TI_HEAD, sets).await?)
 }
@@ -291,7 +375,8 @@ const TI_RETRY_DUE: Stmt = Stmt::same(
         " FROM task_instance WHERE state = 'up_for_retry' AND retry_at <= $1
           ORDER BY retry_at LIMIT $2"
     ),
-);
+)
+.locking(" FOR UPDATE SKIP LOCKED");
 
 /// Instances whose retry is due, oldest first.
 pub async fn retry_due(tx: &Tx, limit: u32) -> Result<Vec<Ti>, StoreError> {
@@ -337,7 +422,8 @@ const TI_CANDIDATES: Stmt = Stmt::same(
             AND r.paused = 0 AND r.state = 'running'
           ORDER BY t.priority DESC, t.run_pk, t.task_index, t.map_index LIMIT $3 OFFSET $4"
     ),
-);
+)
+.locking(" FOR UPDATE OF t SKIP LOCKED");
 
 /// Scheduled instances of one DAG and pool, the highest priority first.
 pub async fn candidates(
@@ -357,6 +443,27 @@ const TI_CHANGE: Stmt = Stmt::same(
         prev_outcome = $20, reason = $21, scheduled_at = $22, queued_at = $23, started_at = $24,
         ended_at = $25
      WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND state = $4 AND token = $5",
+)
+.batched(
+    3,
+    "UPDATE task_instance t SET state = u.state, token = u.token, try_number = \
+        u.try_number, max_tries = u.max_tries, attempts = u.attempts, infra_losses = \
+        u.infra_losses, single_deaths = u.single_deaths, requeues = u.requeues, clears = \
+        u.clears, generation = u.generation, forward_due = u.forward_due, recheck = \
+        u.recheck, retry_at = u.retry_at, next_why = u.next_why, prev_outcome = \
+        u.prev_outcome, reason = u.reason, scheduled_at = u.scheduled_at, queued_at = \
+        u.queued_at, started_at = u.started_at, ended_at = u.ended_at FROM \
+        unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], \
+        $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], \
+        $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], \
+        $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::bigint[], \
+        $23::bigint[], $24::bigint[], $25::bigint[]) WITH ORDINALITY AS u(run_pk, \
+        task_index, map_index, from_state, from_token, state, token, try_number, max_tries, \
+        attempts, infra_losses, single_deaths, requeues, clears, generation, forward_due, \
+        recheck, retry_at, next_why, prev_outcome, reason, scheduled_at, queued_at, \
+        started_at, ended_at, ord) WHERE t.run_pk = u.run_pk AND t.task_index = u.task_index \
+        AND t.map_index = u.map_index AND t.state = u.from_state AND t.token = u.from_token \
+        RETURNING u.ord",
 );
 
 /// A change of an instance: what was read, and what it becomes.
@@ -472,6 +579,9 @@ pub async fn states(tx: &Tx, run_pk: i64) -> Result<Vec<StateCount>, StoreError>
 pub(super) const STATEMENTS: &[Stmt] = &[
     TI_INSERT,
     TI_GET,
+    TI_OF_ATTEMPT,
+    TI_LOCK_TASK,
+    TI_LOCK_UNFINISHED,
     TI_HEAD,
     TI_OF_TASK,
     TI_LIST,

@@ -23,6 +23,9 @@ type Answer = (Vec<Row>, Vec<u64>);
 const IN_FLIGHT: usize = 512;
 /// Sets of values in one batched statement.
 const BATCH_MAX: usize = 1_000;
+/// The same, where it answers rows that it locks: a process that is stopped while such an answer is on
+/// its way must not keep the server waiting with the locks, so an answer fits the line's buffers.
+const LOCKED_MAX: usize = 100;
 
 /// A transaction. Dropped, it is rolled back.
 #[derive(Debug)]
@@ -122,8 +125,9 @@ async fn run(wire: &Wire, stmt: Stmt, writes: bool, sets: &[Vec<Value>]) -> Resu
     let mut whole = Answer::default();
     let batch = stmt.batch.filter(|batch| sets.len() > 1 && differ(batch, sets));
     if let Some(batch) = batch {
-        let statement = wire.prepared(batch.text, "").await?;
-        for some in sets.chunks(BATCH_MAX) {
+        let lock = if writes { stmt.lock } else { "" };
+        let statement = wire.prepared(batch.text, lock).await?;
+        for some in sets.chunks(if lock.is_empty() { BATCH_MAX } else { LOCKED_MAX }) {
             let (rows, changed) = at_once(&wire.client, &statement, some).await?;
             whole.0.extend(rows);
             whole.1.extend(changed);

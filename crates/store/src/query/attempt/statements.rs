@@ -5,6 +5,7 @@ use crate::Stmt;
 pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     super::ATTEMPT_INSERT,
     super::ATTEMPT_GET,
+    super::ATTEMPT_LOOK,
     super::ATTEMPT_BY_ID,
     super::ATTEMPT_OF_TI,
     super::ATTEMPT_CLAIM,
@@ -21,5 +22,6 @@ pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     super::ATTEMPT_ACTIVE,
     super::ATTEMPT_OF_RUN,
     super::ATTEMPT_IN_HAND,
+    super::ATTEMPT_LOCK_IN_HAND,
     super::ATTEMPT_ANY_QUEUED,
 ];

@@ -18,7 +18,8 @@ const TI_FORWARD_DUE: Stmt = Stmt::same(
     "SELECT run_pk, task_index, map_index, state FROM task_instance WHERE forward_due = 1
         AND (run_pk, task_index, map_index) > ($1, $2, $3)
      ORDER BY run_pk, task_index, map_index LIMIT $4",
-);
+)
+.locking(" FOR UPDATE SKIP LOCKED");
 
 /// Ends that are to be counted, by run, after a place in that order.
 pub async fn forward_due(tx: &Tx, after: TiKey, limit: u32) -> Result<Vec<DueEnd>, StoreError> {
@@ -36,14 +37,24 @@ pub async fn forward_due(tx: &Tx, after: TiKey, limit: u32) -> Result<Vec<DueEnd
 const TI_FORWARDED: Stmt = Stmt::same(
     "ti_forwarded",
     "UPDATE task_instance SET forward_due = 0
-     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND forward_due = 1",
+     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND forward_due = 1
+        AND state = $4",
+)
+.batched(
+    3,
+    "UPDATE task_instance t SET forward_due = 0 FROM unnest($1::bigint[], $2::bigint[], \
+        $3::bigint[], $4::text[]) WITH ORDINALITY AS u(run_pk, task_index, map_index, state, ord) \
+        WHERE t.run_pk = u.run_pk AND t.task_index = u.task_index AND t.map_index = u.map_index \
+        AND t.forward_due = 1 AND t.state = u.state RETURNING u.ord",
 );
 
-/// Marks ends as counted.
-pub async fn forwarded(tx: &Tx, ends: &[DueEnd]) -> Result<(), StoreError> {
-    let sets =
-        ends.iter().map(|e| values![e.key.run_pk, e.key.task_index, e.key.map_index]).collect();
-    tx.execute_many(&TI_FORWARDED, sets).await.map(drop)
+/// Marks ends as counted; for each whether it still was to be: it is counted by nobody else.
+pub async fn forwarded(tx: &Tx, ends: &[DueEnd]) -> Result<Vec<bool>, StoreError> {
+    let sets = ends
+        .iter()
+        .map(|e| values![e.key.run_pk, e.key.task_index, e.key.map_index, e.state.as_str()])
+        .collect();
+    Ok(tx.execute_many(&TI_FORWARDED, sets).await?.into_iter().map(|n| n == 1).collect())
 }
 
 const TI_SET_COUNTS: Stmt = Stmt::same(
@@ -51,6 +62,16 @@ const TI_SET_COUNTS: Stmt = Stmt::same(
     "UPDATE task_instance SET up_success = $4, up_failed = $5, up_skipped = $6,
         up_upstream_failed = $7, up_removed = $8
      WHERE run_pk = $1 AND task_index = $2 AND map_index = $3",
+)
+.batched(
+    3,
+    "UPDATE task_instance t SET up_success = u.up_success, up_failed = u.up_failed, \
+        up_skipped = u.up_skipped, up_upstream_failed = u.up_upstream_failed, up_removed = \
+        u.up_removed FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
+        $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) WITH ORDINALITY AS u(run_pk, \
+        task_index, map_index, up_success, up_failed, up_skipped, up_upstream_failed, \
+        up_removed, ord) WHERE t.run_pk = u.run_pk AND t.task_index = u.task_index AND \
+        t.map_index = u.map_index RETURNING u.ord",
 );
 
 /// Sets the counts of heads.
@@ -139,7 +160,8 @@ const TI_RECHECK: Stmt = Stmt::same(
             AND (SELECT r.state FROM run r WHERE r.run_pk = t.run_pk) = 'running'
           ORDER BY t.recheck, t.run_pk, t.task_index LIMIT $5"
     ),
-);
+)
+.locking(" FOR UPDATE OF t SKIP LOCKED");
 
 /// Heads that are to be decided again, after a place in the order of (mark, run, task); up to 2:
 /// also those that wait for the previous run.
@@ -157,6 +179,13 @@ const TI_SET_RECHECK: Stmt = Stmt::same(
     "ti_set_recheck",
     "UPDATE task_instance SET recheck = $4
      WHERE run_pk = $1 AND task_index = $2 AND map_index = $3",
+)
+.batched(
+    3,
+    "UPDATE task_instance t SET recheck = u.mark FROM unnest($1::bigint[], $2::bigint[], \
+        $3::bigint[], $4::bigint[]) WITH ORDINALITY AS u(run_pk, task_index, map_index, \
+        mark, ord) WHERE t.run_pk = u.run_pk AND t.task_index = u.task_index AND t.map_index \
+        = u.map_index RETURNING u.ord",
 );
 
 /// Sets the recheck marks of heads.
