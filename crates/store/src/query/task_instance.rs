@@ -129,7 +129,12 @@ macro_rules! columns {
 }
 
 // After the macro, which it uses.
+mod change;
 pub(super) mod forward;
+mod lock;
+
+pub use change::{TiChange, change};
+pub use lock::{lock_tasks, lock_unfinished, of_attempts};
 
 pub use forward::{
     DueEnd, Moved, TaskMove, forward_due, forwarded, move_tasks, recheck, set_counts, set_recheck,
@@ -255,64 +260,6 @@ pub async fn get(tx: &Tx, keys: &[TiKey]) -> Result<Vec<Ti>, StoreError> {
     decode_all(tx.query_many(&TI_GET, sets).await?)
 }
 
-const TI_OF_ATTEMPT: Stmt = Stmt::same(
-    "ti_of_attempt",
-    concat!(
-        "SELECT ",
-        columns!("t."),
-        " FROM attempt a JOIN task_instance t ON t.run_pk = a.run_pk
-            AND t.task_index = a.task_index AND t.map_index = a.map_index WHERE a.token = $1"
-    ),
-)
-.locking(" FOR UPDATE OF t")
-.batched(
-    0,
-    concat!(
-        "SELECT u.ord, ",
-        columns!("t."),
-        " FROM unnest($1::bigint[]) WITH ORDINALITY AS u(wanted, ord)
-          JOIN attempt a ON a.token = u.wanted
-          JOIN task_instance t ON t.run_pk = a.run_pk AND t.task_index = a.task_index
-            AND t.map_index = a.map_index ORDER BY t.run_pk, t.task_index, t.map_index"
-    ),
-);
-
-/// The instances that attempts are of. In a transaction that may write this comes first: who decides
-/// about an attempt locks its instance before the attempt, and instances in the order of their
-/// keys, so that no two wait for each other.
-pub async fn of_attempts(tx: &Tx, tokens: &[Token]) -> Result<Vec<Ti>, StoreError> {
-    let sets = tokens.iter().map(|token| values![*token]).collect();
-    decode_all(tx.query_many(&TI_OF_ATTEMPT, sets).await?)
-}
-
-const TI_LOCK_TASK: Stmt = Stmt::split(
-    "ti_lock_task",
-    "SELECT $1 + $2 - $1 - $2",
-    "SELECT COUNT(*) FROM (SELECT 1 FROM task_instance WHERE run_pk = $1 AND task_index = $2
-        ORDER BY map_index FOR UPDATE) locked",
-);
-const TI_LOCK_UNFINISHED: Stmt = Stmt::split(
-    "ti_lock_unfinished",
-    "SELECT $1 - $1",
-    "SELECT COUNT(*) FROM (SELECT 1 FROM task_instance WHERE run_pk = $1
-        AND state NOT IN ('success', 'failed', 'skipped', 'upstream_failed', 'removed')
-        ORDER BY task_index, map_index FOR UPDATE) locked",
-);
-
-/// Locks all instances of some tasks of a run: what is read of them afterwards stays so. The rows
-/// are not answered, since an answer that is not read would keep the locks.
-pub async fn lock_tasks(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<(), StoreError> {
-    let mut tasks = tasks.to_vec();
-    tasks.sort_unstable();
-    let sets = tasks.iter().map(|task| values![run_pk, *task]).collect();
-    tx.query_many(&TI_LOCK_TASK, sets).await.map(drop)
-}
-
-/// Locks every instance of a run that has not ended.
-pub async fn lock_unfinished(tx: &Tx, run_pk: i64) -> Result<(), StoreError> {
-    tx.query(&TI_LOCK_UNFINISHED, values![run_pk]).await.map(drop)
-}
-
 const TI_HEAD: Stmt = Stmt::same(
     "ti_head",
     concat!(
@@ -435,90 +382,6 @@ pub async fn candidates(
     decode_all(tx.query(&TI_CANDIDATES, values![&pair.0, &pair.1, limit, offset]).await?)
 }
 
-const TI_CHANGE: Stmt = Stmt::same(
-    "ti_change",
-    "UPDATE task_instance SET state = $6, token = $7, try_number = $8, max_tries = $9,
-        attempts = $10, infra_losses = $11, single_deaths = $12, requeues = $13, clears = $14,
-        generation = $15, forward_due = $16, recheck = $17, retry_at = $18, next_why = $19,
-        prev_outcome = $20, reason = $21, scheduled_at = $22, queued_at = $23, started_at = $24,
-        ended_at = $25
-     WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND state = $4 AND token = $5",
-)
-.batched(
-    3,
-    "UPDATE task_instance t SET state = u.state, token = u.token, try_number = \
-        u.try_number, max_tries = u.max_tries, attempts = u.attempts, infra_losses = \
-        u.infra_losses, single_deaths = u.single_deaths, requeues = u.requeues, clears = \
-        u.clears, generation = u.generation, forward_due = u.forward_due, recheck = \
-        u.recheck, retry_at = u.retry_at, next_why = u.next_why, prev_outcome = \
-        u.prev_outcome, reason = u.reason, scheduled_at = u.scheduled_at, queued_at = \
-        u.queued_at, started_at = u.started_at, ended_at = u.ended_at FROM \
-        unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], \
-        $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], \
-        $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], \
-        $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::bigint[], \
-        $23::bigint[], $24::bigint[], $25::bigint[]) WITH ORDINALITY AS u(run_pk, \
-        task_index, map_index, from_state, from_token, state, token, try_number, max_tries, \
-        attempts, infra_losses, single_deaths, requeues, clears, generation, forward_due, \
-        recheck, retry_at, next_why, prev_outcome, reason, scheduled_at, queued_at, \
-        started_at, ended_at, ord) WHERE t.run_pk = u.run_pk AND t.task_index = u.task_index \
-        AND t.map_index = u.map_index AND t.state = u.from_state AND t.token = u.from_token \
-        RETURNING u.ord",
-);
-
-/// A change of an instance: what was read, and what it becomes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TiChange {
-    pub from: TiState,
-    pub from_token: Option<Token>,
-    pub to: Ti,
-}
-
-impl TiChange {
-    /// A change of `ti`, to be edited in `to`.
-    pub fn of(ti: &Ti) -> Self {
-        Self { from: ti.state, from_token: ti.token, to: ti.clone() }
-    }
-}
-
-/// Compares and sets on (state, token); for each whether it was still so.
-pub async fn change(tx: &Tx, changes: &[TiChange]) -> Result<Vec<bool>, StoreError> {
-    let sets = changes
-        .iter()
-        .map(|change| {
-            let t = &change.to;
-            values![
-                t.key.run_pk,
-                t.key.task_index,
-                t.key.map_index,
-                change.from.as_str(),
-                change.from_token.map_or(0, Token::as_i64),
-                t.state.as_str(),
-                t.token.map_or(0, Token::as_i64),
-                t.try_number,
-                t.max_tries,
-                t.attempts,
-                t.infra_losses,
-                t.single_deaths,
-                t.requeues,
-                t.clears,
-                t.generation,
-                t.forward_due,
-                t.recheck,
-                t.retry_at,
-                &t.next_why,
-                &t.prev_outcome,
-                t.reason.clone(),
-                t.scheduled_at,
-                t.queued_at,
-                t.started_at,
-                t.ended_at,
-            ]
-        })
-        .collect();
-    Ok(tx.execute_many(&TI_CHANGE, sets).await?.into_iter().map(|n| n == 1).collect())
-}
-
 const TI_CANCEL_EVENTS: Stmt = Stmt::same(
     "ti_cancel_events",
     "INSERT INTO event (at, kind, dag_id, run_pk, task_id, map_index, token, actor, from_state,
@@ -579,9 +442,9 @@ pub async fn states(tx: &Tx, run_pk: i64) -> Result<Vec<StateCount>, StoreError>
 pub(super) const STATEMENTS: &[Stmt] = &[
     TI_INSERT,
     TI_GET,
-    TI_OF_ATTEMPT,
-    TI_LOCK_TASK,
-    TI_LOCK_UNFINISHED,
+    lock::TI_OF_ATTEMPT,
+    lock::TI_LOCK_TASK,
+    lock::TI_LOCK_UNFINISHED,
     TI_HEAD,
     TI_OF_TASK,
     TI_LIST,
@@ -589,7 +452,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     TI_NEXT_RETRY,
     TI_NEXT_PAIR,
     TI_CANDIDATES,
-    TI_CHANGE,
+    change::TI_CHANGE,
     TI_CANCEL_EVENTS,
     TI_CANCEL,
     TI_STATES,
