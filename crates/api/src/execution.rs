@@ -2,7 +2,13 @@
 //!
 //! Every call of a worker names its job; every statement about an attempt carries its token. Calls
 //! may be repeated: a claim whose reply was lost is delivered again, a report is recognised by its
-//! digest. In standalone mode the calls are in-process; the types are those of the wire.
+//! digest. In standalone mode the calls are in-process; the types are those of the wire, and
+//! [`wire`] says how they travel.
+//!
+//! Versions: what a newer one adds has a default, and what a reader does not know is passed over,
+//! so a server of version N serves workers of N and N - 1. Servers are upgraded first.
+
+pub mod wire;
 
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -10,8 +16,10 @@ use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Version of this surface.
-pub const EXECUTION_VERSION: u32 = 1;
+/// Version of this surface. 2: credentials of jobs and attempts, logs.
+pub const EXECUTION_VERSION: u32 = 2;
+/// The oldest version that a server still serves.
+pub const EXECUTION_OLDEST: u32 = 1;
 
 /// A worker introduces itself: once per process start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +47,9 @@ pub struct Register {
 pub struct Registered {
     /// Claims of the predecessors; the worker answers for each with [`ExecutionApi::take_over`].
     pub handed_over: Vec<HandedOver>,
+    /// What every other call of this job carries over HTTP; `None` in-process.
+    #[serde(default)]
+    pub credential: Option<String>,
 }
 
 /// An attempt that a predecessor had claimed.
@@ -106,6 +117,9 @@ pub struct Assignment {
     pub attempt_number: u32,
     /// What to run; or why it cannot be rendered (the attempt is then started and reported so).
     pub work: Result<Work, String>,
+    /// `FENCEPOST_API_TOKEN`: good for this attempt while it is current.
+    #[serde(default)]
+    pub credential: Option<String>,
 }
 
 /// What to run, rendered.
@@ -249,6 +263,33 @@ pub struct Beaten {
     pub disowned: Vec<String>,
 }
 
+/// A piece of an attempt's log, as it lies in the worker's home.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPiece {
+    pub token: String,
+    pub at: LogPlace,
+    /// Base64.
+    pub content: String,
+}
+
+/// A place in a log: the bytes of a segment before it. Places rise; a segment that was dropped by
+/// the log's limit leaves a gap in their numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LogPlace {
+    pub segment: u32,
+    pub offset: u64,
+}
+
+/// What a server has of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "answer")]
+pub enum LogAnswer {
+    /// Everything before this place; the next piece begins here, or with a later segment.
+    Have { next: LogPlace },
+    /// The attempt is not this worker's, or is unknown: nothing of it is taken.
+    Refused { reason: RefusedReason, detail: String },
+}
+
 /// A boxed future of an answer.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send + 'a>>;
 
@@ -264,4 +305,6 @@ pub trait ExecutionApi: Send + Sync {
     fn release(&self, job_id: &str, tokens: Vec<String>) -> Reply<'_, Vec<Answer>>;
     /// The worker ends in order; what runs is left to its shims and its successor.
     fn leave(&self, job_id: &str) -> Reply<'_, ()>;
+    /// Pieces of logs; an answer for each, in their order. An empty piece asks what is there.
+    fn logs(&self, job_id: &str, pieces: Vec<LogPiece>) -> Reply<'_, Vec<LogAnswer>>;
 }

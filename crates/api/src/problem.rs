@@ -38,6 +38,7 @@ macro_rules! codes {
 
 codes! {
     BadRequest "bad-request" 400 "The request cannot be read";
+    UnsupportedVersion "unsupported-version" 400 "The other side speaks another version";
     Unauthenticated "unauthenticated" 401 "A token is missing or not valid";
     Forbidden "forbidden" 403 "The token's role does not allow this";
     NoSuchRoute "no-such-route" 404 "There is no such resource";

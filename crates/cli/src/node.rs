@@ -34,7 +34,7 @@ use fencepost_store::query::{installation, pool};
 use fencepost_worker::attempt::{AttemptHost, OsHost};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::home::{self, Home, HomeClaim, TakeOver};
-use fencepost_worker::supervisor::{self, Supervisor};
+use fencepost_worker::supervisor::{self, Supervisor, TaskApi};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ impl Node {
     /// Starts everything; returns once it serves.
     pub(crate) async fn start(options: Options) -> Outcome<Self> {
         let Options { home: path, settings, .. } = &options;
-        let worker_settings = worker_settings(&options);
+        let mut worker_settings = worker_settings(&options);
         check_orphan_ttl(&worker_settings)?;
         let store_path = sqlite_path(settings)?;
         let (home, installation_id) = lock_home(&options, &store_path)?;
@@ -98,11 +98,15 @@ impl Node {
             .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
         let cx = Cx::new(store, surroundings::env(), engine_settings(settings));
         prepare(&cx, path, &installation_id).await?;
+        // Bound before anything runs, since the tasks are told where it is; served at the end.
+        let listener = serve::bind(settings).await?;
+        worker_settings.api = Some(TaskApi { url: listener.address.to_string(), ca: None });
         let (stop, stopped) = watch::channel(false);
         let host = host(path, &home)?;
         let who = identity::identity(&cx, &home, settings);
+        let execution = Execution::new(cx.clone()).until(stopped.clone());
         let worker = Supervisor::new(
-            Arc::new(Execution::new(cx.clone())),
+            Arc::new(execution.clone()),
             Arc::clone(&host),
             worker_settings,
             who,
@@ -113,8 +117,8 @@ impl Node {
         let health = SharedHealth::default();
         let passes = spawn_passes(&cx, path, &health, stopped.clone());
         let turns = tokio::spawn(turn(Arc::clone(&home)));
-        let parts = serve::Parts { health, trouble: Arc::new(trouble), stopped };
-        let address = serve::listen(&cx, &options, parts).await?;
+        let parts = serve::Parts { health, trouble: Arc::new(trouble), execution, stopped };
+        let address = serve::listen(&cx, &options, listener, parts).await?;
         Ok(Self { cx, address, stop, worker, passes, turns, home, _store_lock: store_lock })
     }
 
@@ -261,6 +265,7 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
         log_limit: count("limits.log_bytes").map_or(64 << 20, Into::into),
         containment: settings.text("worker.containment").unwrap_or("auto").into(),
         host_env: options.host_env.clone(),
+        api: None,
         clock: ClockKind::Monotonic,
         now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),
         guards: Guards::all(),

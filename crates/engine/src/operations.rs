@@ -1,10 +1,13 @@
 //! What people and workers ask for: each one transaction, decided by the core, applied by
 //! compare-and-set, with its lines in the transition log.
 
+pub mod attempt_calls;
+pub mod beat;
 pub mod claim;
 pub mod clear;
 pub mod confirm_dead;
 pub mod dag_files;
+pub mod logs;
 pub mod mark;
 pub mod pools;
 pub mod register;

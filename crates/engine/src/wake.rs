@@ -20,6 +20,10 @@ impl Wakes {
         self.engine.notify_one();
         self.readers.notify_waiters();
     }
+    /// There is something to read.
+    pub fn readers(&self) {
+        self.readers.notify_waiters();
+    }
     /// There is work, or an order.
     pub fn workers(&self) {
         self.workers.notify_one();

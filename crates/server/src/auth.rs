@@ -84,7 +84,8 @@ pub(crate) async fn authenticate(cx: &Cx, secret: &str) -> Result<Principal, Fai
     Err(Problem::new(ProblemCode::Unauthenticated, worthless(&token)).into())
 }
 
-fn worthless(token: &ApiToken) -> String {
+/// Why a token that is known lets nobody in.
+pub(crate) fn worthless(token: &ApiToken) -> String {
     let at = |at: Option<Timestamp>| at.map(|at| format!(" at {at}")).unwrap_or_default();
     match token.revoked_at {
         Some(_) => format!("the token was revoked{}", at(token.revoked_at)),

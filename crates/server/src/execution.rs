@@ -1,48 +1,74 @@
 //! The execution API over the engine: strings of the wire to values of the domain and back.
+//!
+//! Beats of all workers that are under way at the same time share one transaction.
 
 mod convert;
+mod credential;
+mod gather;
+pub mod http;
 
 use crate::render;
 pub(crate) use convert::problem;
-use convert::{answer, attempt_token, end_report, job, worker_identity};
+use convert::{answer, attempt_token, beat, end_report, job, log_answer, piece, worker_identity};
+use credential::{Credentials, Keys};
 use fencepost_api::execution::{
-    Answer, Assignment, Beat, Beaten, ExecutionApi, Found, HandedOver, Poll, Polled, Register,
-    Registered, Reply, Report, Start, StopOrder,
+    Answer, Assignment, Beat, Beaten, ExecutionApi, Found, HandedOver, LogAnswer, LogPiece, Poll,
+    Polled, Register, Registered, Reply, Report, Start, StopOrder,
 };
 use fencepost_api::problem::Problem;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, StopReason};
 use fencepost_engine::Cx;
-use fencepost_engine::error::EngineError;
 use fencepost_engine::facts::Facts;
-use fencepost_engine::operations::{claim, register, report, start, take_over};
-use fencepost_store::query::attempt::{self, Attempt};
+use fencepost_engine::operations::{
+    beat as beats, claim, logs, register, report, start, take_over,
+};
+use fencepost_store::query::attempt::Attempt;
+use gather::Gather;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
-/// The execution API of this process.
+/// From one flush of beats to the next: under 20 transactions a second, whatever the fleet.
+const PACE: Duration = Duration::from_millis(60);
+/// Beats of one transaction at most.
+const BEATS: usize = 500;
+
+/// The execution API of this process. Cheap to clone; clones share what they gather.
 #[derive(Debug, Clone)]
 pub struct Execution {
     cx: Cx,
+    credentials: Credentials,
+    beats: Arc<Gather<beats::Beat, Result<beats::Beaten, Problem>>>,
+    /// Becomes true when the process is to end: long polls are answered at once.
+    stop: Option<watch::Receiver<bool>>,
 }
 
 impl Execution {
     /// An API over an engine.
     pub fn new(cx: Cx) -> Self {
-        Self { cx }
+        let beats = Arc::new(Gather::new(PACE, BEATS));
+        Self { cx, credentials: Credentials::default(), beats, stop: None }
+    }
+
+    /// The same; long polls are answered at once when that becomes true.
+    pub fn until(self, stop: watch::Receiver<bool>) -> Self {
+        Self { stop: Some(stop), ..self }
     }
 
     async fn registered(&self, request: Register) -> Result<Registered, Problem> {
         let who = worker_identity(&request)?;
         let handed = register::register(&self.cx, &who).await.map_err(|e| problem(&e))?;
+        let keys = self.credentials.keys(&self.cx).await?;
         let handed_over = handed
             .into_iter()
             .map(|one| HandedOver {
                 started: !matches!(one.attempt.state, AttemptState::Queued | AttemptState::Claimed),
                 boot_id: one.attempt.boot_id.clone().unwrap_or_default(),
-                assignment: assignment(&one.attempt, one.facts),
+                assignment: assignment(keys, &one.attempt, one.facts),
             })
             .collect();
-        Ok(Registered { handed_over })
+        Ok(Registered { handed_over, credential: None })
     }
 
     async fn polled(&self, request: Poll) -> Result<Polled, Problem> {
@@ -56,8 +82,11 @@ impl Execution {
             return Ok(first);
         }
         let wait = Duration::from_millis(request.wait_ms.min(60_000));
-        // Over or hinted at: the second look answers either way.
-        let _ = tokio::time::timeout(wait, waited).await;
+        tokio::select! {
+            // Over or hinted at: the second look answers either way.
+            _ = tokio::time::timeout(wait, waited) => {}
+            () = ending(self.stop.clone()) => {}
+        }
         self.look(job, &request).await
     }
 
@@ -67,37 +96,51 @@ impl Execution {
         let wants =
             claim::Wants { held: &held, queues: &request.queues, free_slots: request.free_slots };
         let found = claim::claim(&self.cx, job, &wants).await.map_err(|e| problem(&e))?;
+        let keys = self.credentials.keys(&self.cx).await?;
         let known = |a: &Attempt| request.known_stops.contains(&a.token.as_i64().to_string());
         Ok(Polled {
             assignments: found
                 .claimed
                 .into_iter()
-                .map(|(a, facts)| assignment(&a, facts))
+                .map(|(a, facts)| assignment(keys, &a, facts))
                 .collect(),
             stops: found.stopping.iter().filter(|a| !known(a)).map(stop_order).collect(),
         })
     }
 
     async fn beaten(&self, request: Beat) -> Result<Beaten, Problem> {
-        let job = job(&request.job_id)?;
-        let failed = |e: EngineError| problem(&e);
-        let mut checkpoints = Vec::new();
-        for (token, content) in request.checkpoints {
-            checkpoints.push((attempt_token(&token)?, content));
+        let own = beat(request)?;
+        let taken = self.beats.ask(own, |batch| renew(&self.cx, batch)).await?;
+        let names = taken.disowned.iter().map(|token| token.as_i64().to_string());
+        Ok(Beaten { disowned: names.collect() })
+    }
+}
+
+/// All in one transaction; one by one where that fails, so that one bad row stops nobody else.
+async fn renew(cx: &Cx, batch: Vec<beats::Beat>) -> Vec<Result<beats::Beaten, Problem>> {
+    match beats::take(cx, &batch).await {
+        Ok(answers) => answers.into_iter().map(Ok).collect(),
+        Err(error) if batch.len() == 1 => vec![Err(problem(&error))],
+        Err(_) => {
+            let mut answers = Vec::with_capacity(batch.len());
+            for one in batch {
+                let taken = beats::take(cx, &[one]).await;
+                let taken = taken.map(|mut taken| taken.pop().unwrap_or_default());
+                answers.push(taken.map_err(|error| problem(&error)));
+            }
+            answers
         }
-        register::renew(&self.cx, job, request.seq, &checkpoints).await.map_err(failed)?;
-        let tokens: Vec<Token> =
-            request.inventory.iter().map(|t| attempt_token(t)).collect::<Result<_, _>>()?;
-        let tx = self.cx.store.read("inventory").await.map_err(|e| problem(&e.into()))?;
-        let found = attempt::get(&tx, &tokens).await.map_err(|e| problem(&e.into()))?;
-        let own = |token: &Token| {
-            let of = |a: &Attempt| {
-                a.token == *token && a.job_id == Some(job) && a.state != AttemptState::Ended
-            };
-            found.iter().any(of)
-        };
-        let disowned = tokens.iter().filter(|token| !own(token));
-        Ok(Beaten { disowned: disowned.map(|token| token.as_i64().to_string()).collect() })
+    }
+}
+
+/// Ready when the process is to end.
+async fn ending(stop: Option<watch::Receiver<bool>>) {
+    match stop {
+        Some(mut stop) => {
+            // An error means that whoever would say so is gone: the process ends too.
+            let _ = stop.wait_for(|stop| *stop).await;
+        }
+        None => std::future::pending().await,
     }
 }
 
@@ -111,7 +154,7 @@ fn stop_order(attempt: &Attempt) -> StopOrder {
     }
 }
 
-fn assignment(attempt: &Attempt, facts: Result<Facts, String>) -> Assignment {
+fn assignment(keys: &Keys, attempt: &Attempt, facts: Result<Facts, String>) -> Assignment {
     let (run, ti) = facts
         .as_ref()
         .map(|facts| (facts.run.run_id.clone(), facts.ti.task_id.clone()))
@@ -126,6 +169,7 @@ fn assignment(attempt: &Attempt, facts: Result<Facts, String>) -> Assignment {
         try_number: attempt.try_number,
         attempt_number: attempt.attempt_number,
         work: facts.and_then(|facts| render::work(&facts).map_err(|error| error.to_string())),
+        credential: Some(keys.for_attempt(attempt.attempt_id, attempt.token)),
     }
 }
 
@@ -193,5 +237,14 @@ impl ExecutionApi for Execution {
     fn leave(&self, job_id: &str) -> Reply<'_, ()> {
         let job = job(job_id);
         Box::pin(async move { register::leave(&self.cx, job?).await.map_err(|e| problem(&e)) })
+    }
+
+    fn logs(&self, job_id: &str, pieces: Vec<LogPiece>) -> Reply<'_, Vec<LogAnswer>> {
+        let job = job(job_id);
+        Box::pin(async move {
+            let sent = pieces.into_iter().map(piece).collect::<Result<Vec<_>, _>>()?;
+            let taken = logs::take(&self.cx, job?, &sent).await.map_err(|e| problem(&e))?;
+            Ok(taken.into_iter().map(log_answer).collect())
+        })
     }
 }

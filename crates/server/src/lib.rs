@@ -4,6 +4,7 @@
 //! Deliberately absent: SQL text, decisions, processes.
 
 pub mod auth;
+mod body;
 pub mod execution;
 pub mod render;
 pub mod rest;

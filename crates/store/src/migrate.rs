@@ -19,7 +19,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Oldest first. A text that was released is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_init.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_init.sql"),
+    include_str!("migrations/0002_credentials_logs.sql"),
+];
 
 /// The version of the schema that this program works with.
 pub const SCHEMA_VERSION: usize = MIGRATIONS.len();

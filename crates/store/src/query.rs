@@ -2,6 +2,7 @@
 
 pub mod api_token;
 pub mod attempt;
+pub mod attempt_log;
 pub mod audit;
 pub mod checkpoint;
 pub mod dag;
@@ -13,6 +14,7 @@ pub mod listing;
 pub mod outbox;
 pub mod pool;
 pub mod run;
+pub mod signing_key;
 pub mod task_instance;
 pub mod xcom;
 
@@ -23,6 +25,7 @@ use crate::Stmt;
 pub fn all_statements() -> Vec<Stmt> {
     [
         attempt::statements::STATEMENTS,
+        attempt_log::STATEMENTS,
         audit::STATEMENTS,
         checkpoint::STATEMENTS,
         dag::STATEMENTS,
@@ -32,6 +35,7 @@ pub fn all_statements() -> Vec<Stmt> {
         outbox::STATEMENTS,
         pool::STATEMENTS,
         run::STATEMENTS,
+        signing_key::STATEMENTS,
         task_instance::STATEMENTS,
         task_instance::forward::STATEMENTS,
         xcom::STATEMENTS,

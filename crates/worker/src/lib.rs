@@ -13,6 +13,7 @@ mod cgroup;
 pub mod clock;
 pub mod dir;
 pub mod home;
+pub mod http;
 pub mod log;
 pub mod outcome;
 pub mod page;

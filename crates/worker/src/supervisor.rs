@@ -19,7 +19,7 @@ mod work;
 
 pub(crate) use archive::archive;
 pub use archive::{archived, log_dir, remove_archived};
-pub use settings::{Identity, Settings};
+pub use settings::{Identity, Settings, TaskApi};
 
 use crate::attempt::{AttemptHost, RunningAttempt};
 use crate::outcome::Reason;

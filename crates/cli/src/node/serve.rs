@@ -9,6 +9,8 @@ use fencepost_api::rest::ConfigValue;
 use fencepost_engine::Cx;
 use fencepost_engine::drive::SharedHealth;
 use fencepost_server::auth::ensure_owner_token;
+use fencepost_server::execution::Execution;
+use fencepost_server::execution::http::{Serves, routes};
 use fencepost_server::rest::{RestState, router};
 use std::fs::File;
 use std::io::Write;
@@ -35,15 +37,35 @@ impl std::fmt::Display for Address {
 pub(super) struct Parts {
     pub(super) health: SharedHealth,
     pub(super) trouble: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+    pub(super) execution: Execution,
     pub(super) stopped: watch::Receiver<bool>,
 }
 
-/// Binds, writes the address into the home, and serves until the node stops.
-pub(super) async fn listen(cx: &Cx, options: &Options, parts: Parts) -> Outcome<Address> {
-    let wanted = options.settings.text("server.listen").unwrap_or("127.0.0.1:7373");
-    let listener = bind(wanted).await?;
-    let failed = |error: std::io::Error| CliError::new(Exit::Unexpected, error.to_string());
-    let address = Address(listener.local_addr().map_err(failed)?);
+/// A socket that is bound, and not served yet.
+pub(super) struct Listener {
+    pub(super) address: Address,
+    socket: tokio::net::TcpListener,
+}
+
+/// Binds as configured.
+pub(super) async fn bind(settings: &Settings) -> Outcome<Listener> {
+    let socket = bind_to(settings.text("server.listen").unwrap_or("127.0.0.1:7373")).await?;
+    let address = Address(socket.local_addr().map_err(failed)?);
+    Ok(Listener { address, socket })
+}
+
+fn failed(error: std::io::Error) -> CliError {
+    CliError::new(Exit::Unexpected, error.to_string())
+}
+
+/// Writes the address into the home, and serves until the node stops.
+pub(super) async fn listen(
+    cx: &Cx,
+    options: &Options,
+    listener: Listener,
+    parts: Parts,
+) -> Outcome<Address> {
+    let Listener { address, socket } = listener;
     ensure_owner_token(cx, &options.home.join("token"))
         .await
         .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
@@ -57,19 +79,21 @@ pub(super) async fn listen(cx: &Cx, options: &Options, parts: Parts) -> Outcome<
         worker_trouble: parts.trouble,
         stop: parts.stopped.clone(),
     });
+    let version = env!("CARGO_PKG_VERSION").into();
+    let router = router.merge(routes(parts.execution, Serves::Attempts, version));
     let mut stopped = parts.stopped;
     tokio::spawn(async move {
         let until = async move {
             // An error means that the node is gone.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
-        let _ = axum::serve(listener, router).with_graceful_shutdown(until).await;
+        let _ = axum::serve(socket, router).with_graceful_shutdown(until).await;
     });
     write_address(&options.home, &address).map_err(failed)?;
     Ok(address)
 }
 
-async fn bind(wanted: &str) -> Outcome<tokio::net::TcpListener> {
+async fn bind_to(wanted: &str) -> Outcome<tokio::net::TcpListener> {
     let address: SocketAddr = wanted
         .parse()
         .map_err(|_| CliError::usage(format!("server.listen: `{wanted}` is no IP and port")))?;

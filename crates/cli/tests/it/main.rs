@@ -11,6 +11,7 @@ mod formats;
 mod logs;
 mod offline;
 mod process;
+mod remote;
 mod sample;
 mod server;
 mod standalone;

@@ -9,7 +9,6 @@ use fencepost_core::state::{AttemptState, JobKind, JobState};
 use fencepost_core::time::Span;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
-use fencepost_store::query::checkpoint;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::job::{self, Job};
 
@@ -143,30 +142,6 @@ pub async fn leave(cx: &Cx, job_id: JobId) -> Result<(), EngineError> {
         ..Event::default()
     };
     event::append(&tx, vec![left]).await?;
-    tx.commit().await?;
-    Ok(())
-}
-
-/// Renews a job's lease, and keeps the checkpoints that came with the beat.
-pub async fn renew(
-    cx: &Cx,
-    job_id: JobId,
-    seq: i64,
-    checkpoints: &[(Token, String)],
-) -> Result<(), EngineError> {
-    let tx = cx.store.begin("renew").await?;
-    job::renew(&tx, &[(job_id, seq)]).await?;
-    let tokens: Vec<Token> = checkpoints.iter().map(|(token, _)| *token).collect();
-    let mut kept = Vec::new();
-    for own in attempt::look(&tx, &tokens).await? {
-        let of = |(token, _): &&(Token, String)| *token == own.token;
-        if own.job_id == Some(job_id)
-            && let Some((token, text)) = checkpoints.iter().find(of)
-        {
-            kept.push((own.ti, *token, text.clone()));
-        }
-    }
-    checkpoint::set(&tx, &kept).await?;
     tx.commit().await?;
     Ok(())
 }

@@ -2,13 +2,19 @@
 
 use crate::auth::hex;
 use crate::rest::Failure;
-use fencepost_api::execution::{Answer, AskedFor, Ended, RefusedReason, Register, Report};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fencepost_api::execution::{
+    Answer, AskedFor, Beat, Ended, LogAnswer, LogPiece, LogPlace, RefusedReason, Register, Report,
+};
 use fencepost_api::problem::{Problem, ProblemCode};
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::JobKind;
 use fencepost_core::time::Span;
 use fencepost_core::verdict::{Asked, Death, Ending, Unusable};
 use fencepost_engine::error::{EngineError, Refusal};
+use fencepost_engine::operations::beat;
+use fencepost_engine::operations::logs::{Sent, Taken};
 use fencepost_engine::operations::register::Identity;
 use fencepost_engine::operations::report::EndReport;
 use fencepost_engine::operations::{self, Refused};
@@ -78,15 +84,54 @@ pub(super) fn answer(answer: operations::Answer) -> Answer {
     match answer {
         operations::Answer::Accepted => Answer::Accepted,
         operations::Answer::Refused(why, detail) => {
-            let reason = match why {
-                Refused::Superseded => RefusedReason::Superseded,
-                Refused::Fenced => RefusedReason::Fenced,
-                Refused::Cancelled => RefusedReason::Cancelled,
-                Refused::NotRunning => RefusedReason::NotRunning,
-                Refused::RunningElsewhere => RefusedReason::RunningElsewhere,
-            };
-            Answer::Refused { reason, detail }
+            Answer::Refused { reason: refused(why), detail }
         }
+    }
+}
+
+pub(super) const fn refused(why: Refused) -> RefusedReason {
+    match why {
+        Refused::Superseded => RefusedReason::Superseded,
+        Refused::Fenced => RefusedReason::Fenced,
+        Refused::Cancelled => RefusedReason::Cancelled,
+        Refused::NotRunning => RefusedReason::NotRunning,
+        Refused::RunningElsewhere => RefusedReason::RunningElsewhere,
+    }
+}
+
+pub(super) fn beat(request: Beat) -> Result<beat::Beat, Failure> {
+    let mut checkpoints = Vec::new();
+    for (token, content) in request.checkpoints {
+        checkpoints.push((attempt_token(&token)?, content));
+    }
+    let inventory = request.inventory.iter().map(|token| attempt_token(token));
+    Ok(beat::Beat {
+        job_id: job(&request.job_id)?,
+        seq: request.seq,
+        inventory: inventory.collect::<Result<_, _>>()?,
+        checkpoints,
+    })
+}
+
+/// A piece of a log; what is not base64 was broken on its way.
+pub(super) fn piece(piece: LogPiece) -> Result<Sent, Failure> {
+    let bytes = STANDARD.decode(&piece.content).map_err(|error| {
+        let text = format!("the log of {}: not base64: {error}", piece.token);
+        Failure::new(ProblemCode::BadRequest, text)
+    })?;
+    Ok(Sent {
+        token: attempt_token(&piece.token)?,
+        segment: piece.at.segment,
+        offset: piece.at.offset,
+        size: bytes.len() as u64,
+        content: piece.content,
+    })
+}
+
+pub(super) fn log_answer(taken: Taken) -> LogAnswer {
+    match taken {
+        Taken::Have(segment, offset) => LogAnswer::Have { next: LogPlace { segment, offset } },
+        Taken::Refused(why, detail) => LogAnswer::Refused { reason: refused(why), detail },
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Server;
 use super::failure::Failure;
 use crate::auth::Principal;
+use crate::body::{self, escape};
 use axum::body::Bytes;
 use axum::extract::Query;
 use axum::http::Uri;
@@ -14,7 +15,6 @@ use fencepost_engine::Cx;
 use fencepost_store::Tx;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use serde_path_to_error::Segment;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,13 +76,7 @@ impl Call {
         if self.body.is_empty() {
             return Ok(Value::Object(Map::new()));
         }
-        let value: Value = serde_json::from_slice(&self.body).map_err(|error| {
-            Failure::new(ProblemCode::BadRequest, format!("the body is not JSON: {error}"))
-        })?;
-        // A struct would also be read from a list, by the order of its fields.
-        if !value.is_object() {
-            return Err(Failure::field("", "the body must be an object"));
-        }
+        let value = body::json(&self.body)?;
         match nul_at(&value, &mut String::new()) {
             Some(pointer) => Err(Failure::field(pointer, "a NUL character; take it out")),
             None => Ok(value),
@@ -91,10 +85,7 @@ impl Call {
 
     /// The body.
     pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        serde_path_to_error::deserialize(self.json()?).map_err(|error| {
-            let pointer: String = error.path().iter().map(pointer_part).collect();
-            Failure::field(pointer, error.inner().to_string())
-        })
+        body::typed(self.json()?)
     }
 
     /// Looks until there is something, the time is over, or the server ends. `look` says what there
@@ -138,20 +129,6 @@ impl Call {
             None => Ok(look().await?.0),
         }
     }
-}
-
-/// `/params/regions/0`, as RFC 6901 writes it.
-fn pointer_part(segment: &Segment) -> String {
-    match segment {
-        Segment::Map { key } => format!("/{}", escape(key)),
-        Segment::Seq { index } => format!("/{index}"),
-        Segment::Enum { variant } => format!("/{}", escape(variant)),
-        Segment::Unknown => "/?".into(),
-    }
-}
-
-fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }
 
 /// The pointer to a text with a NUL: one database stores none, so neither takes one.

@@ -5,19 +5,16 @@ use super::call::Call;
 use super::failure::Failure;
 use super::{Server, dispatch, idempotency};
 use crate::auth::{Principal, authenticate};
+use crate::body::{bearer, take};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, Response};
 use fencepost_api::problem::ProblemCode;
 use fencepost_api::rest::routes::{self, Method, Permission, Route};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 /// Largest body.
 const BODY_MAX: usize = 1 << 20;
-/// How long a body may take to arrive.
-const BODY_LIMIT: Duration = Duration::from_secs(30);
 const METHODS: [Method; 5] =
     [Method::Get, Method::Post, Method::Put, Method::Patch, Method::Delete];
 
@@ -46,7 +43,7 @@ async fn answer(server: Arc<Server>, request: Request) -> Done {
     }
     let body = match route.method {
         Method::Get | Method::Delete => Bytes::new(),
-        Method::Post | Method::Put | Method::Patch => take(&parts.headers, body).await?,
+        Method::Post | Method::Put | Method::Patch => take(&parts.headers, body, BODY_MAX).await?,
     };
     let uri = parts.uri;
     let call = Call { server, route, args, uri, principal, body, run_id: None };
@@ -107,48 +104,6 @@ async fn admit(
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, secret) = text.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
-}
-
 fn has_nul(query: Option<&str>) -> bool {
     query.is_some_and(|query| query.contains("%00"))
-}
-
-/// The whole body, if it is JSON and not too large.
-async fn take(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
-    let too_large = || {
-        let text = format!("a body has at most {BODY_MAX} bytes");
-        Failure::new(ProblemCode::TooLarge, text)
-    };
-    let announced = headers.get(CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
-    if announced.is_some_and(|length: u64| length > BODY_MAX as u64) {
-        return Err(too_large());
-    }
-    let reading = axum::body::to_bytes(body, BODY_MAX);
-    let read = tokio::time::timeout(BODY_LIMIT, reading)
-        .await
-        .map_err(|_| Failure::new(ProblemCode::BadRequest, "the body did not arrive in time"))?;
-    let bytes = read.map_err(|error| {
-        let long = std::error::Error::source(&error)
-            .is_some_and(|source| source.to_string().contains("length limit"));
-        if long {
-            too_large()
-        } else {
-            Failure::new(ProblemCode::BadRequest, format!("the body broke off: {error}"))
-        }
-    })?;
-    if !bytes.is_empty() && !is_json(headers) {
-        let text = "write `Content-Type: application/json`";
-        return Err(Failure::new(ProblemCode::UnsupportedMediaType, text));
-    }
-    Ok(bytes)
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/json")
 }

@@ -35,6 +35,7 @@ mod tasks;
 mod timings;
 mod tokens;
 
+pub(crate) use answer::{Answer, Done, response};
 pub(crate) use failure::Failure;
 pub use logs::{LogFrame, LogPage, LogQueryArgs, LogSource};
 

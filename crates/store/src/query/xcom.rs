@@ -23,7 +23,8 @@ const XCOM_INSERT: Stmt = Stmt::same(
      VALUES ($1, $2, $3, $4, $5, $6)",
 );
 
-/// Replaces the outputs of one instance by those of the attempt with that token.
+/// Replaces the outputs of one instance by those of the attempt with that token: those that it has
+/// set while it ran stay, unless it says otherwise at its end.
 pub async fn replace(
     tx: &Tx,
     run_pk: i64,
@@ -31,13 +32,39 @@ pub async fn replace(
     key: (u32, i32),
     outputs: &[(String, serde_json::Value)],
 ) -> Result<(), StoreError> {
-    clear(tx, run_pk, &[key]).await?;
+    tx.execute(&XCOM_CLEAR_OTHERS, values![run_pk, key.0, key.1, token]).await?;
+    let names = outputs.iter().map(|(name, _)| values![run_pk, key.0, key.1, name]).collect();
+    tx.execute_many(&XCOM_UNSET, names).await?;
     let sets = outputs
         .iter()
         .map(|(name, value)| values![run_pk, key.0, key.1, name, value, token])
         .collect();
     tx.execute_many(&XCOM_INSERT, sets).await.map(drop)
 }
+
+const XCOM_UNSET: Stmt = Stmt::same(
+    "xcom_unset",
+    "DELETE FROM xcom WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND name = $4",
+);
+
+/// Sets one output of an instance.
+pub async fn set(
+    tx: &Tx,
+    run_pk: i64,
+    token: Token,
+    key: (u32, i32),
+    output: &(String, serde_json::Value),
+) -> Result<(), StoreError> {
+    let (name, value) = output;
+    tx.execute(&XCOM_UNSET, values![run_pk, key.0, key.1, name]).await?;
+    let values = values![run_pk, key.0, key.1, name, value, token];
+    tx.execute(&XCOM_INSERT, values).await.map(drop)
+}
+
+const XCOM_CLEAR_OTHERS: Stmt = Stmt::same(
+    "xcom_clear_others",
+    "DELETE FROM xcom WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND token <> $4",
+);
 
 /// Removes the outputs of instances: (task, map index).
 pub async fn clear(tx: &Tx, run_pk: i64, keys: &[(u32, i32)]) -> Result<(), StoreError> {
@@ -82,4 +109,5 @@ fn decode_all(rows: Vec<Row>) -> Result<Vec<Xcom>, StoreError> {
         .collect()
 }
 
-pub(super) const STATEMENTS: &[Stmt] = &[XCOM_CLEAR, XCOM_INSERT, XCOM_OF_TASK, XCOM_OF_RUN];
+pub(super) const STATEMENTS: &[Stmt] =
+    &[XCOM_CLEAR, XCOM_UNSET, XCOM_CLEAR_OTHERS, XCOM_INSERT, XCOM_OF_TASK, XCOM_OF_RUN];

@@ -25,11 +25,21 @@ pub struct Settings {
     pub containment: String,
     /// Variables of this host that tasks see (the allow list is applied here).
     pub host_env: Vec<(String, String)>,
+    /// Where tasks find the server: `FENCEPOST_API_URL` and `FENCEPOST_API_CA`.
+    pub api: Option<TaskApi>,
     /// The clock of the pages.
     pub clock: ClockKind,
     /// Reads that clock, in nanoseconds.
     pub now_ns: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub guards: Guards,
+}
+
+/// How a task's process reaches the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskApi {
+    pub url: String,
+    /// A file with certificates to trust.
+    pub ca: Option<PathBuf>,
 }
 
 /// Who a worker is, this time.

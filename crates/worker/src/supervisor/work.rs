@@ -85,12 +85,27 @@ fn environment(
     let places = places.into_iter().map(|(name, path)| (name.to_owned(), text(path)));
     let temporary = [("TMPDIR".to_owned(), text(dir.tmp()))];
     let all = shared.settings.allowed_env().chain(temporary).chain(work.env.clone()).chain(places);
+    let all = all.chain(api(shared, assignment));
     for (name, value) in all {
         // A NUL cannot be handed to a process; the value is cut there rather than the task lost.
         let value = value.split('\0').next().unwrap_or_default().to_owned();
         env.retain(|(other, _)| *other != name);
         env.push((name, value));
     }
+    env
+}
+
+/// What the task needs to ask the server something, for itself alone.
+fn api(shared: &Shared, assignment: &Assignment) -> Vec<(String, String)> {
+    let (Some(api), Some(credential)) = (&shared.settings.api, &assignment.credential) else {
+        return Vec::new();
+    };
+    let mut env = vec![
+        ("FENCEPOST_API_URL".to_owned(), api.url.clone()),
+        ("FENCEPOST_API_TOKEN".to_owned(), credential.clone()),
+    ];
+    let ca = api.ca.as_ref().map(|path| ("FENCEPOST_API_CA".to_owned(), text(path.clone())));
+    env.extend(ca);
     env
 }
 

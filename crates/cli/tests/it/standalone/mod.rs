@@ -9,4 +9,4 @@ mod full_disk;
 mod kill9;
 mod local_run;
 mod restart;
-mod world;
+pub(crate) mod world;

@@ -1,0 +1,298 @@
+//! A store with its passes, a server that comes and goes, and workers.
+
+use fencepost_api::execution::{ExecutionApi, Register};
+use fencepost_api::problem::Problem;
+use fencepost_core::hook::Hooks;
+use fencepost_core::time::Timestamp;
+use fencepost_engine::dispatcher::Dispatcher;
+use fencepost_engine::drive::{SharedHealth, drive};
+use fencepost_engine::env::Env;
+use fencepost_engine::operations::dag_files::{self, DagFile, ReadDag};
+use fencepost_engine::operations::trigger::{self, TriggerRequest};
+use fencepost_engine::reaper::Reaper;
+use fencepost_engine::scheduler::Scheduler;
+use fencepost_engine::{Cx, Pass, Settings};
+use fencepost_server::auth;
+use fencepost_server::execution::Execution;
+use fencepost_server::execution::http::{Serves, routes};
+use fencepost_server::render;
+use fencepost_store::query::api_token::{self, ApiToken};
+use fencepost_store::query::{installation, pool, run};
+use fencepost_store::{Store, StoreClock};
+use fencepost_worker::attempt::{AttemptHost, HomeBoot, OsHost};
+use fencepost_worker::clock::{BootId, ClockKind};
+use fencepost_worker::http::{Connect, HttpExecution};
+use fencepost_worker::supervisor::{self, Identity, Supervisor, TaskApi};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// The store, its passes, and a server.
+pub(crate) struct Installation {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) cx: Cx,
+    /// Of role worker.
+    pub(crate) join_token: String,
+    pub(crate) join_id: String,
+    pub(crate) address: SocketAddr,
+    server: Option<(watch::Sender<bool>, JoinHandle<()>)>,
+    stop: watch::Sender<bool>,
+}
+
+/// A worker that runs.
+pub(crate) struct Worker {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<Vec<String>, Problem>>,
+    pub(crate) api: Arc<HttpExecution>,
+    pub(crate) job_id: String,
+}
+
+fn now() -> Timestamp {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap())
+}
+
+fn random() -> u64 {
+    getrandom::u64().unwrap()
+}
+
+fn env() -> Env {
+    Env {
+        wall: Arc::new(now),
+        random: Arc::new(random),
+        decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
+        evaluate: Arc::new(render::condition),
+    }
+}
+
+impl Installation {
+    pub(crate) async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fencepost.db");
+        let store = Store::open_sqlite(&path, StoreClock::new(now), Hooks::none()).unwrap();
+        let cx = Cx::new(store, env(), Settings::default());
+        let tx = cx.store.begin("setup").await.unwrap();
+        installation::make(&tx, "test-installation").await.unwrap();
+        pool::make(&tx, "default_pool", 128, "for all").await.unwrap();
+        tx.commit().await.unwrap();
+        let (join_id, join_token) = join_token(&cx, "worker").await;
+        let (stop, stopped) = watch::channel(false);
+        let passes: Vec<Box<dyn Pass>> =
+            vec![Box::new(Scheduler), Box::new(Dispatcher), Box::new(Reaper)];
+        tokio::spawn(drive(cx.clone(), passes, SharedHealth::default(), stopped));
+        let address = "127.0.0.1:0".parse().unwrap();
+        let mut own = Self { folder, cx, join_token, join_id, address, server: None, stop };
+        own.serve().await;
+        own
+    }
+
+    /// Starts a server, where the last one was.
+    pub(crate) async fn serve(&mut self) {
+        let listener = loop {
+            match tokio::net::TcpListener::bind(self.address).await {
+                Ok(listener) => break listener,
+                Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                    tokio::task::yield_now().await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        self.address = listener.local_addr().unwrap();
+        let (stop, mut stopped) = watch::channel(false);
+        let execution = Execution::new(self.cx.clone()).until(stopped.clone());
+        let router = routes(execution, Serves::Workers, "1.2.3".into());
+        let task = tokio::spawn(async move {
+            let until = async move {
+                let _ = stopped.wait_for(|stopped| *stopped).await;
+            };
+            axum::serve(listener, router).with_graceful_shutdown(until).await.unwrap();
+        });
+        self.server = Some((stop, task));
+    }
+
+    /// Ends the server in order: calls in flight are answered.
+    pub(crate) async fn stop_server(&mut self) {
+        let (stop, task) = self.server.take().unwrap();
+        stop.send(true).unwrap();
+        task.await.unwrap();
+    }
+
+    /// Ends the server in the middle of whatever it does.
+    pub(crate) async fn kill_server(&mut self) {
+        let (_, task) = self.server.take().unwrap();
+        task.abort();
+        let _ = task.await;
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn client(&self, join_token: &str) -> HttpExecution {
+        HttpExecution::new(Connect {
+            url: self.url(),
+            ca: None,
+            join_token: join_token.into(),
+            version: "1.2.3".into(),
+            random: Arc::new(random),
+            notice: Arc::new(|_| {}),
+        })
+        .unwrap()
+    }
+
+    /// Starts a worker with a home of that name.
+    pub(crate) fn worker(&self, home: &str) -> Worker {
+        let api = Arc::new(self.client(&self.join_token));
+        let path = self.path(home);
+        let who = identity(&self.cx, home);
+        let job_id = who.job_id.clone();
+        let settings = settings(&path, self.url());
+        let calls: Arc<dyn ExecutionApi> = api.clone();
+        let supervisor = Supervisor::new(calls, host(&path), settings, who, Hooks::none());
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(supervisor.run(stopped));
+        Worker { stop, task, api, job_id }
+    }
+
+    pub(crate) async fn load(&self, name: &str, yaml: &str) {
+        let parsed = fencepost_dagfile::parse(yaml.as_bytes(), name);
+        let dag = parsed.dag.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
+        let content = ReadDag {
+            content_hash: fencepost_dagfile::content_hash(&dag),
+            ir: fencepost_dagfile::ir(&dag),
+            source: yaml.into(),
+            dag,
+        };
+        let file = DagFile { fileloc: name.into(), content: Ok(content) };
+        dag_files::load(&self.cx, &[file], &[name.to_owned()].into()).await.unwrap();
+    }
+
+    pub(crate) async fn trigger(&self, dag_id: &str) -> String {
+        let request = TriggerRequest { dag_id: dag_id.into(), ..TriggerRequest::default() };
+        trigger::trigger(&self.cx, request).await.unwrap().run_id.to_string()
+    }
+
+    pub(crate) async fn run_state(&self, dag_id: &str, run_id: &str) -> String {
+        let tx = self.cx.store.read("test").await.unwrap();
+        run::get(&tx, dag_id, run_id).await.unwrap().unwrap().state.to_string()
+    }
+
+    pub(crate) async fn wait_run(&self, dag_id: &str, run_id: &str, state: &str) {
+        wait_for(&format!("{dag_id} to be {state}"), async || {
+            self.run_state(dag_id, run_id).await == state
+        })
+        .await;
+    }
+
+    /// Each task of the ledger began and ended once, under one token.
+    pub(crate) fn ledger(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("ledger")).unwrap_or_default();
+        text.lines().map(ToOwned::to_owned).collect()
+    }
+}
+
+impl Drop for Installation {
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
+    }
+}
+
+impl Worker {
+    /// Ends in order; the tokens that it left running.
+    pub(crate) async fn stop(self) -> Vec<String> {
+        self.stop.send(true).unwrap();
+        self.task.await.unwrap().unwrap()
+    }
+}
+
+/// A token of that role: its id and its text.
+pub(crate) async fn join_token(cx: &Cx, role: &str) -> (String, String) {
+    let secret = auth::new_secret().unwrap();
+    let tx = cx.store.begin("token").await.unwrap();
+    let token = ApiToken {
+        id: cx.env.job_id().to_string(),
+        name: String::new(),
+        role: role.into(),
+        created_at: tx.now(),
+        expires_at: None,
+        revoked_at: None,
+        created_by: "test".into(),
+    };
+    api_token::insert(&tx, &token, &auth::hash(&secret)).await.unwrap();
+    tx.commit().await.unwrap();
+    (token.id, secret)
+}
+
+fn host(home: &Path) -> Arc<dyn AttemptHost> {
+    let attempts = home.join("attempts");
+    let program = env!("CARGO_BIN_EXE_fencepost");
+    Arc::new(OsHost::new(&attempts, program, vec!["shim".into()], HomeBoot::Same).unwrap())
+}
+
+fn identity(cx: &Cx, home: &str) -> Identity {
+    Identity {
+        job_id: cx.env.job_id().to_string(),
+        name: home.into(),
+        host: "node-a".into(),
+        pid: std::process::id(),
+        pid_start: 1,
+        boot_id: BootId::current().unwrap().to_string(),
+        machine_id: "machine".into(),
+        home_id: format!("home-{home}"),
+        version: "1.2.3".into(),
+    }
+}
+
+fn settings(home: &Path, url: String) -> supervisor::Settings {
+    supervisor::Settings {
+        home: home.to_owned(),
+        queues: vec!["default".into()],
+        slots: 8,
+        heartbeat_interval: Duration::from_millis(500),
+        orphan_ttl: Duration::from_hours(1),
+        kill_grace: Duration::from_secs(5),
+        margin: Duration::from_secs(1),
+        drain_timeout: Duration::from_millis(500),
+        log_limit: 16 << 20,
+        containment: "group".into(),
+        host_env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
+        api: Some(TaskApi { url, ca: None }),
+        clock: ClockKind::Monotonic,
+        now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),
+    }
+}
+
+pub(crate) fn registration(job_id: &str) -> Register {
+    Register {
+        job_id: job_id.into(),
+        name: "played".into(),
+        host: "node-b".into(),
+        pid: 1,
+        pid_start: 1,
+        boot_id: "boot".into(),
+        machine_id: "machine".into(),
+        home_id: format!("home-of-{job_id}"),
+        version: "1.2.3".into(),
+        queues: vec!["default".into()],
+        slots: 8,
+        lease_ttl_ms: None,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one wait of these tests: for a condition")]
+pub(crate) async fn wait_for(what: &str, condition: impl AsyncFn() -> bool) {
+    for _ in 0..6_000 {
+        if condition().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("waited in vain for {what}");
+}

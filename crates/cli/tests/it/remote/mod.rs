@@ -1,0 +1,4 @@
+//! A worker that speaks HTTP: the shipped supervisor, real shims, and a server on a loopback port.
+
+mod installation;
+mod round_trip;
