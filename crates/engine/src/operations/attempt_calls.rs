@@ -61,7 +61,7 @@ pub async fn output(
     };
     let mapped = version.dag.tasks.get(index as usize).is_some_and(|t| !t.expand.is_empty());
     let place = wanted.map_index.or_else(|| own.then_some(ti.key.map_index));
-    let found = xcom::of_tasks(&tx, run.run_pk, &[index]).await?.into_iter();
+    let found = xcom::of_tasks(&tx, &[(run.run_pk, index)]).await?.into_iter();
     let mut values = found
         .filter(|x| x.name == wanted.name && place.is_none_or(|place| x.map_index == place))
         .map(|x| x.value);

@@ -3,8 +3,9 @@
 use crate::world::{World, exit, stay};
 use fencepost_core::time::Span;
 use fencepost_engine::error::{EngineError, Refusal};
+use fencepost_engine::operations::beat::{self, Beat};
 use fencepost_engine::operations::claim::{Wants, claim};
-use fencepost_engine::operations::register::{leave, register, renew};
+use fencepost_engine::operations::register::{leave, register};
 
 const ONE: &str = "
 dag_id: d
@@ -153,7 +154,8 @@ async fn a_registration_that_arrives_after_its_successors_takes_nothing_away() {
     assert!(matches!(late, EngineError::Refused(Refusal::AlreadyTerminal { .. })), "{late}");
     assert_eq!(world.attempt(world.machine.token_of("t")).await.job_id, owner);
     // Nor does its beat bring it back.
-    renew(&world.cx, old.job_id, 99, &[]).await.unwrap();
+    let late = Beat { job_id: old.job_id, seq: 99, inventory: vec![], checkpoints: vec![] };
+    beat::take(&world.cx, &[late]).await.unwrap();
     world.machine.finish("t", exit(0));
     world.finish().await;
     assert_eq!(world.shown("d", "r").await, "success: t success");

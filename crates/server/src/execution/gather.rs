@@ -112,7 +112,7 @@ mod tests {
                 let (gather, flushes) = (Arc::clone(&gather), Arc::clone(&flushes));
                 tokio::spawn(async move {
                     // A beat of each in five seconds.
-                    tokio::time::sleep(Duration::from_millis(u64::from(n) * 5)).await;
+                    pause_until(began + Duration::from_millis(u64::from(n) * 5)).await;
                     let answer = gather.ask(n, |requests| count(&flushes, requests)).await;
                     assert_eq!(answer, n * 2);
                 })

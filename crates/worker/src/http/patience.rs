@@ -110,7 +110,9 @@ mod tests {
     fn trouble_is_told_when_it_changes_and_a_refused_call_is_none() {
         let told = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&told);
-        let notice: Notice = Arc::new(move |_| drop(count.fetch_add(1, Ordering::SeqCst)));
+        let notice: Notice = Arc::new(move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
         let patience = Patience::new(Arc::new(|| 0), notice);
         let gone = Problem::new(ProblemCode::Unavailable, "");
         for problem in [Some(&gone), Some(&gone), None, None] {

@@ -1,4 +1,5 @@
 //! A worker that speaks HTTP: the shipped supervisor, real shims, and a server on a loopback port.
 
 mod installation;
+mod refused;
 mod round_trip;
