@@ -98,11 +98,12 @@ pub async fn set_output(
 
 async fn current(tx: &Tx, id: AttemptId, token: Token) -> Result<Called<(Ti, Run)>, EngineError> {
     let refused = |why, text: &str| Ok(Called::Refused(why, text.to_owned()));
-    let own = attempt::look(tx, &[token]).await?.into_iter().next();
+    // The instance first, as everybody does who locks both.
+    let ti = task_instance::of_attempts(tx, &[token]).await?.into_iter().next();
+    let own = attempt::get(tx, &[token]).await?.into_iter().next();
     let Some(own) = own.filter(|own| own.attempt_id == id) else {
         return refused(Refused::NotRunning, "there is no such attempt: its run was deleted");
     };
-    let ti = task_instance::get(tx, &[own.ti]).await?.into_iter().next();
     let Some(ti) = ti.filter(|ti| ti.token == Some(token)) else {
         return refused(Refused::Superseded, "a newer attempt exists");
     };

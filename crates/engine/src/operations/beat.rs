@@ -56,6 +56,7 @@ pub async fn take(cx: &Cx, beats: &[Beat]) -> Result<Vec<Beaten>, EngineError> {
         let disowned = beat.inventory.iter().filter(|token| !is_own(token)).copied().collect();
         answers.push(Beaten { disowned });
     }
+    kept.sort_unstable();
     checkpoint::set(&tx, &kept).await?;
     tx.commit().await?;
     Ok(answers)

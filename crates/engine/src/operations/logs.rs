@@ -82,8 +82,20 @@ fn owned(found: Option<&Attempt>, job_id: JobId) -> Result<&Attempt, (Refused, S
 }
 
 fn row(piece: &Sent, own: &Attempt) -> Piece {
-    // Its own worker's report ends a log in order, and what was written before it may still come.
-    let late = own.state == AttemptState::Ended && own.report_digest.is_none();
+    let late = own.state == AttemptState::Ended && was_declared(own);
     let (segment, offset, size) = (piece.segment, piece.offset, piece.size);
     Piece { segment, offset, size, late, content: piece.content.clone() }
+}
+
+/// Whether somebody else than its worker ended it. Where its worker did, what was written before may
+/// still be on its way, and is not late.
+fn was_declared(own: &Attempt) -> bool {
+    let evidence = own.evidence.as_deref().and_then(|text| {
+        serde_json::from_str::<serde_json::Value>(text)
+            .ok()?
+            .get("kind")?
+            .as_str()
+            .map(str::to_owned)
+    });
+    matches!(evidence.as_deref(), Some("expiry" | "person" | "executor"))
 }

@@ -155,10 +155,12 @@ async fn a_credential_is_good_for_its_own_job_and_attempts() {
 async fn an_unknown_attempt_gets_a_typed_answer() {
     let own = Installation::new().await;
     let (api, job_id) = played(&own).await;
-    let start = Start { token: "549755813889".into(), start_id: "s".into(), boot_id: "boot".into() };
+    let start =
+        Start { token: "549755813889".into(), start_id: "s".into(), boot_id: "boot".into() };
     let answers = api.start(&job_id, vec![start]).await.unwrap();
     assert!(matches!(answers[..], [Answer::Refused { reason: RefusedReason::NotRunning, .. }]));
-    let beaten = api.beat(Beat { inventory: vec!["549755813889".into()], ..beat(&job_id) }).await.unwrap();
+    let beaten =
+        api.beat(Beat { inventory: vec!["549755813889".into()], ..beat(&job_id) }).await.unwrap();
     assert_eq!(beaten.disowned, ["549755813889"]);
 }
 
