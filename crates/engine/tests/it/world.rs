@@ -14,7 +14,7 @@ mod worker;
 
 pub(crate) use faults::{Kind, Trip};
 pub(crate) use machine::{Act, What, exit, gone, says, stay};
-pub(crate) use surroundings::Random;
+pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;
 pub(crate) use worker::Worker;
 
@@ -35,7 +35,6 @@ use machine::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use surroundings::Clock;
-use tempfile::TempDir;
 
 /// What each process of a task does.
 pub(crate) type Script = Arc<dyn Fn(&What) -> Act + Send + Sync>;
@@ -60,7 +59,7 @@ pub(crate) struct World {
     pub(crate) checks: bool,
     settings: Settings,
     epoch: u32,
-    folder: TempDir,
+    place: Place,
 }
 
 impl World {
@@ -70,12 +69,15 @@ impl World {
     }
 
     pub(crate) async fn with(files: &[&str], settings: Settings, seed: u64) -> Self {
-        let folder = surroundings::folder();
+        Self::at(Place::new(), files, settings, seed).await
+    }
+
+    /// A world whose store is in that place.
+    pub(crate) async fn at(place: Place, files: &[&str], settings: Settings, seed: u64) -> Self {
         let clock = Clock::at("2026-03-01T00:00:00Z");
         let (faults, random) = (Faults::default(), Random::of(seed));
         let undecodable = Arc::default();
-        let store =
-            surroundings::open(&folder.path().join("store.db"), &clock, faults.hooks()).unwrap();
+        let store = place.open(&clock, faults.hooks()).unwrap();
         let env = surroundings::env(&clock, &random, &undecodable);
         let mut world = Self {
             cx: Cx::new(store, env, settings),
@@ -92,7 +94,7 @@ impl World {
             checks: true,
             settings,
             epoch: 0,
-            folder,
+            place,
         };
         world.prepare().await.unwrap();
         for (n, text) in files.iter().enumerate() {
@@ -102,16 +104,18 @@ impl World {
     }
 
     /// Another world that begins where this one, which has done nothing but load files, stands.
+    /// (Worlds on a server are not copied.)
     pub(crate) fn fork(&self) -> Self {
         let folder = surroundings::folder();
-        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+        let Place::Folder(own) = &self.place else { panic!("a world of a file is copied") };
+        for entry in std::fs::read_dir(own.path()).unwrap() {
             let from = entry.unwrap().path();
             std::fs::copy(&from, folder.path().join(from.file_name().unwrap())).unwrap();
         }
         let (clock, faults) = (Clock::standing_at(self.now()), Faults::default());
         let (random, undecodable) = (Random::of(1), Arc::default());
-        let store =
-            surroundings::open(&folder.path().join("store.db"), &clock, faults.hooks()).unwrap();
+        let place = Place::Folder(folder);
+        let store = place.open(&clock, faults.hooks()).unwrap();
         let env = surroundings::env(&clock, &random, &undecodable);
         Self {
             cx: Cx::new(store, env, self.settings),
@@ -128,7 +132,7 @@ impl World {
             checks: false,
             settings: self.settings,
             epoch: self.epoch,
-            folder,
+            place,
         }
     }
 
@@ -146,8 +150,7 @@ impl World {
     /// Everything in memory is gone, and another process opens the same file.
     pub(crate) async fn restart(&mut self) {
         self.faults.up();
-        let path = self.folder.path().join("store.db");
-        let store: Store = surroundings::open(&path, &self.clock, self.faults.hooks()).unwrap();
+        let store: Store = self.place.open(&self.clock, self.faults.hooks()).unwrap();
         let env = surroundings::env(&self.clock, &self.random, &self.undecodable);
         self.cx = Cx::new(store, env, self.settings);
         for worker in &mut self.workers {

@@ -71,6 +71,9 @@ impl Postgres {
         let before = (self.options.elapsed)();
         let lane = if writes { &self.writer } else { &self.reader };
         let (session, server) = lane.session(op).await?;
+        if let Some(clock) = &self.options.clock {
+            return Ok((session, clock.now()));
+        }
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if reading.elapsed <= before {
             *reading = Reading { server, elapsed: (self.options.elapsed)() };
@@ -81,6 +84,9 @@ impl Postgres {
 
     /// The last reading and what has passed since.
     pub(super) fn clock(&self) -> StoreClock {
+        if let Some(clock) = &self.options.clock {
+            return clock.clone();
+        }
         let (reading, elapsed) = (Arc::clone(&self.reading), Arc::clone(&self.options.elapsed));
         StoreClock::new(move || {
             let last = *reading.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,11 +7,12 @@ use fencepost_core::time::{Span, Timestamp};
 use fencepost_dagfile::template::{Context, evaluate};
 use fencepost_engine::env::Env;
 use fencepost_engine::facts::Facts;
-use fencepost_store::{Store, StoreClock, StoreError};
+use fencepost_store::{PgOptions, Store, StoreClock, StoreError, migrate_postgres};
+use fencepost_testing::Database;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 
 /// A clock that stands still until it is moved.
@@ -70,9 +71,60 @@ pub(crate) fn folder() -> TempDir {
     }
 }
 
-pub(crate) fn open(path: &Path, clock: &Clock, hooks: Hooks) -> Result<Store, StoreError> {
-    let clock = clock.clone();
-    Store::open_sqlite(path, StoreClock::new(move || clock.now()), hooks)
+/// Where a world's store is. With `FENCEPOST_TEST_STORE=postgres` it is a database of its own on a
+/// temporary server, so the same tests show that both stores do the same.
+pub(crate) enum Place {
+    Folder(TempDir),
+    Database(Database),
+}
+
+impl Place {
+    #[expect(clippy::disallowed_methods, reason = "a person chooses the store of all tests")]
+    pub(crate) fn new() -> Self {
+        let chosen = std::env::var("FENCEPOST_TEST_STORE");
+        if chosen.is_ok_and(|name| name == "postgres") { Self::database() } else { Self::folder() }
+    }
+
+    pub(crate) fn folder() -> Self {
+        Self::Folder(folder())
+    }
+
+    pub(crate) fn database() -> Self {
+        let name = fencepost_store::schema_checksum();
+        let made = Database::from_template(&name[..16], |url| {
+            let url = url.to_owned();
+            apart(move || async move { migrate_postgres(&url, options(None)).await.unwrap() });
+        });
+        Self::Database(made.unwrap())
+    }
+
+    pub(crate) fn open(&self, clock: &Clock, hooks: Hooks) -> Result<Store, StoreError> {
+        let clock = clock.clone();
+        let clock = StoreClock::new(move || clock.now());
+        match self {
+            Self::Folder(folder) => {
+                Store::open_sqlite(&folder.path().join("store.db"), clock, hooks)
+            }
+            Self::Database(database) => {
+                let url = database.url().to_owned();
+                apart(move || async move {
+                    Store::open_postgres(&url, options(Some(clock)), hooks).await
+                })
+            }
+        }
+    }
+}
+
+fn options(clock: Option<StoreClock>) -> PgOptions {
+    PgOptions { clock, ..PgOptions::new("fencepost-test", || Span::ZERO) }
+}
+
+/// Runs a future from code that is not async, on a runtime that stays: connections live in it.
+fn apart<T: Send + 'static, F: Future<Output = T>>(work: impl FnOnce() -> F + Send + 'static) -> T {
+    static STAYS: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    });
+    std::thread::spawn(move || STAYS.block_on(work())).join().unwrap()
 }
 
 pub(crate) fn env(

@@ -3,6 +3,7 @@
 use super::tls::Tls;
 use super::url::Target;
 use super::{guard, wrong};
+use crate::db::StoreClock;
 use crate::error::{StoreError, StoreErrorKind};
 use fencepost_core::time::Span;
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ pub struct PgOptions {
     pub readers: usize,
     /// A clock that runs evenly, also while the machine sleeps (boot time).
     pub elapsed: Arc<dyn Fn() -> Span + Send + Sync>,
+    /// A clock in place of the server's: for tests that move the time.
+    pub clock: Option<StoreClock>,
 }
 
 impl PgOptions {
@@ -35,6 +38,7 @@ impl PgOptions {
             writers: 8,
             readers: 4,
             elapsed: Arc::new(elapsed),
+            clock: None,
         }
     }
 }
