@@ -15,6 +15,7 @@ mod retries;
 mod schedules;
 mod starvation;
 mod stops;
+mod two_schedulers;
 mod versions;
 mod watchdogs;
 mod world;

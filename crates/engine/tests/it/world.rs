@@ -12,13 +12,12 @@ mod surroundings;
 mod views;
 mod worker;
 
-pub(crate) use faults::{Kind, Trip};
-pub(crate) use machine::{Act, What, exit, gone, says, stay};
+pub(crate) use faults::{Faults, Kind, Trip};
+pub(crate) use machine::{Act, Machine, What, exit, gone, says, stay};
 pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;
-pub(crate) use worker::Worker;
+pub(crate) use worker::{Desk, Worker};
 
-use faults::Faults;
 use fencepost_core::state::TiState;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_engine::error::EngineError;
@@ -31,7 +30,6 @@ use fencepost_engine::{Cx, Settings};
 use fencepost_store::Store;
 use fencepost_store::query::run::Run;
 use fencepost_store::query::{installation, pool};
-use machine::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use surroundings::Clock;
@@ -134,6 +132,14 @@ impl World {
             epoch: self.epoch,
             place,
         }
+    }
+
+    /// What another process works with, on the same store.
+    pub(crate) fn another(&self, locks: bool) -> Cx {
+        let hooks = fencepost_core::hook::Hooks::none();
+        let store = self.place.open_with(&self.clock, hooks, locks).unwrap();
+        let env = surroundings::env(&self.clock, &self.random, &self.undecodable);
+        Cx::new(store, env, self.settings)
     }
 
     /// The rows that a start writes: a new epoch each time.

@@ -99,6 +99,16 @@ impl Place {
     }
 
     pub(crate) fn open(&self, clock: &Clock, hooks: Hooks) -> Result<Store, StoreError> {
+        self.open_with(clock, hooks, true)
+    }
+
+    /// `locks`: what is decided on is locked (PostgreSQL).
+    pub(crate) fn open_with(
+        &self,
+        clock: &Clock,
+        hooks: Hooks,
+        locks: bool,
+    ) -> Result<Store, StoreError> {
         let clock = clock.clone();
         let clock = StoreClock::new(move || clock.now());
         match self {
@@ -108,7 +118,8 @@ impl Place {
             Self::Database(database) => {
                 let url = database.url().to_owned();
                 apart(move || async move {
-                    Store::open_postgres(&url, options(Some(clock)), hooks).await
+                    let options = PgOptions { locks, ..options(Some(clock)) };
+                    Store::open_postgres(&url, options, hooks).await
                 })
             }
         }

@@ -27,6 +27,8 @@ pub struct PgOptions {
     pub elapsed: Arc<dyn Fn() -> Span + Send + Sync>,
     /// A clock in place of the server's: for tests that move the time.
     pub clock: Option<StoreClock>,
+    /// Loading statements take their locks. Always, but in the test that shows what they are for.
+    pub locks: bool,
 }
 
 impl PgOptions {
@@ -39,6 +41,7 @@ impl PgOptions {
             readers: 4,
             elapsed: Arc::new(elapsed),
             clock: None,
+            locks: true,
         }
     }
 }

@@ -81,8 +81,9 @@ impl Lane {
                 Some(wire) => wire,
                 None => Arc::new(connect(&self.0.target, &self.0.options).await?),
             };
+            let locks = self.0.use_ == Use::Write && self.0.options.locks;
             // From here on the session gives it back, also if this future is dropped.
-            let session = Session::new(wire, self.clone(), self.0.use_);
+            let session = Session::new(wire, self.clone(), locks);
             match session.begin(self.0.use_.begin(), CLOCK).await {
                 Ok(now) => return Ok((session.holding(permit), now)),
                 // It broke while nobody looked, as all do when the server is started again.

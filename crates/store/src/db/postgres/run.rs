@@ -2,7 +2,7 @@
 
 use super::codec::{self, Column};
 use super::connect::Wire;
-use super::pool::{Lane, Use};
+use super::pool::Lane;
 use super::wrong;
 use crate::db::stmt::{Batch, Stmt};
 use crate::db::{Row, Value};
@@ -32,16 +32,17 @@ const LOCKED_MAX: usize = 100;
 pub(in crate::db) struct Session {
     wire: Option<Arc<Wire>>,
     lane: Lane,
-    writes: bool,
+    /// Loading statements take their locks.
+    locks: bool,
     /// The first failure: after it the server refuses everything, and a commit would be none.
     failed: Mutex<Option<StoreError>>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Session {
-    pub(super) fn new(wire: Arc<Wire>, lane: Lane, use_: Use) -> Self {
-        let (wire, writes) = (Some(wire), use_ == Use::Write);
-        Self { wire, lane, writes, failed: Mutex::default(), permit: None }
+    pub(super) fn new(wire: Arc<Wire>, lane: Lane, locks: bool) -> Self {
+        let wire = Some(wire);
+        Self { wire, lane, locks, failed: Mutex::default(), permit: None }
     }
 
     pub(super) fn holding(mut self, permit: OwnedSemaphorePermit) -> Self {
@@ -77,7 +78,7 @@ impl Session {
         let abandoned = format!("{}: its answer was not waited for", stmt.name);
         *self.failure() = Some(StoreError::new(StoreErrorKind::Unavailable, op, abandoned));
         let answer = match &self.wire {
-            Some(wire) => run(wire, stmt, self.writes, &sets).await,
+            Some(wire) => run(wire, stmt, self.locks, &sets).await,
             None => Ok(Answer::default()),
         };
         let answer = answer.map_err(|error| {
@@ -121,11 +122,11 @@ fn ended(op: &'static str, first: &StoreError) -> StoreError {
     StoreError::new(if is_own { first.kind } else { StoreErrorKind::Unavailable }, op, message)
 }
 
-async fn run(wire: &Wire, stmt: Stmt, writes: bool, sets: &[Vec<Value>]) -> Result<Answer, Error> {
+async fn run(wire: &Wire, stmt: Stmt, locks: bool, sets: &[Vec<Value>]) -> Result<Answer, Error> {
     let mut whole = Answer::default();
     let batch = stmt.batch.filter(|batch| sets.len() > 1 && differ(batch, sets));
     if let Some(batch) = batch {
-        let lock = if writes { stmt.lock } else { "" };
+        let lock = if locks { stmt.lock } else { "" };
         let statement = wire.prepared(batch.text, lock).await?;
         for some in sets.chunks(if lock.is_empty() { BATCH_MAX } else { LOCKED_MAX }) {
             let (rows, changed) = at_once(&wire.client, &statement, some).await?;
@@ -134,7 +135,7 @@ async fn run(wire: &Wire, stmt: Stmt, writes: bool, sets: &[Vec<Value>]) -> Resu
         }
         return Ok(whole);
     }
-    let statement = wire.prepared(stmt.postgres, if writes { stmt.lock } else { "" }).await?;
+    let statement = wire.prepared(stmt.postgres, if locks { stmt.lock } else { "" }).await?;
     for some in sets.chunks(IN_FLIGHT) {
         for answer in in_a_row(&wire.client, &statement, some).await {
             let (rows, changed) = answer?;
