@@ -4,7 +4,7 @@
 //! when a hint comes, a timer falls due, or `scan_interval` is over. A pass that fails is logged,
 //! counted, and tried again with the next turn: it stops neither the others nor the loop (I28).
 
-use crate::{Cx, Pass, Report};
+use crate::{Cx, Pass, Report, contention};
 use fencepost_core::time::{Span, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,6 +65,8 @@ async fn turn(cx: &Cx, passes: &mut [Box<dyn Pass>], health: &SharedHealth) -> R
     for pass in passes {
         let name = pass.name();
         match pass.pass(cx).await {
+            // Nothing was changed; the next turn comes at once.
+            Err(error) if contention::is_contended(&error) => whole.merge(soon(cx)),
             Ok(report) => {
                 let trouble = report.troubles.first().cloned();
                 whole.merge(report);
@@ -79,6 +81,10 @@ async fn turn(cx: &Cx, passes: &mut [Box<dyn Pass>], health: &SharedHealth) -> R
         known.last_turn_at = Some(cx.store.clock().now());
     }
     whole
+}
+
+fn soon(cx: &Cx) -> Report {
+    Report { next_due: Some(cx.store.clock().now()), ..Report::default() }
 }
 
 fn note(health: &SharedHealth, pass: &'static str, failure: Option<String>) {

@@ -8,6 +8,7 @@
 //! Deliberately absent: SQL text, HTTP, clocks, randomness, files, processes.
 
 pub mod catalog;
+pub mod contention;
 pub mod dispatcher;
 pub mod doctor;
 pub mod drive;
@@ -68,7 +69,8 @@ impl Cx {
     /// A context on an open store.
     pub fn new(store: Store, env: Env, settings: Settings) -> Self {
         let catalog = Arc::new(Catalog::new(env.clone()));
-        Self { store, env, catalog, wakes: Wakes::default(), settings }
+        let wakes = Wakes::of(&store);
+        Self { store, env, catalog, wakes, settings }
     }
 }
 

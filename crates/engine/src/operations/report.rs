@@ -7,6 +7,7 @@
 use super::{Answer, Refused};
 use crate::Cx;
 use crate::catalog::Version;
+use crate::contention;
 use crate::error::EngineError;
 use crate::log;
 use crate::scheduler::MARK_NOW;
@@ -53,8 +54,16 @@ pub async fn report(
     job_id: JobId,
     reports: Vec<EndReport>,
 ) -> Result<Vec<Answer>, EngineError> {
+    contention::again(|| report_once(cx, job_id, &reports)).await
+}
+
+async fn report_once(
+    cx: &Cx,
+    job_id: JobId,
+    reports: &[EndReport],
+) -> Result<Vec<Answer>, EngineError> {
     let tx = cx.store.begin("report").await?;
-    let mut batch = Batch::load(cx, &tx, &reports).await?;
+    let mut batch = Batch::load(cx, &tx, reports).await?;
     let answers: Vec<Answer> =
         reports.iter().map(|report| batch.take(cx, job_id, report)).collect();
     batch.apply(&tx).await?;

@@ -2,6 +2,7 @@
 
 use super::{Answer, Refused};
 use crate::Cx;
+use crate::contention;
 use crate::error::EngineError;
 use crate::log;
 use fencepost_core::id::{JobId, Token};
@@ -23,6 +24,14 @@ pub struct StartRequest {
 
 /// Starts claimed attempts of a job; an answer for each, in their order.
 pub async fn start(
+    cx: &Cx,
+    job_id: JobId,
+    requests: &[StartRequest],
+) -> Result<Vec<Answer>, EngineError> {
+    contention::again(|| start_once(cx, job_id, requests)).await
+}
+
+async fn start_once(
     cx: &Cx,
     job_id: JobId,
     requests: &[StartRequest],

@@ -54,7 +54,7 @@ const JSON: &str = "application/json";
 pub(crate) fn response(done: Done, path: &str, allow: Option<&str>) -> Response<Body> {
     let mut response = match done {
         Ok(answer) => good(answer),
-        Err(Failure(problem)) => bad(*problem, path, allow),
+        Err(Failure(problem, ..)) => bad(*problem, path, allow),
     };
     for (name, value) in ALWAYS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

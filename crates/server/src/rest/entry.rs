@@ -23,7 +23,7 @@ pub(super) async fn serve(State(server): State<Arc<Server>>, request: Request) -
     let path = request.uri().path().to_owned();
     let allow = allowed(&path);
     let done = Box::pin(answer(server, request)).await;
-    let refused = matches!(&done, Err(Failure(problem)) if problem.status == 405);
+    let refused = matches!(&done, Err(Failure(problem, ..)) if problem.status == 405);
     response(done, &path, allow.as_deref().filter(|_| refused))
 }
 

@@ -2,12 +2,20 @@
 
 use crate::execution;
 use fencepost_api::problem::{FieldError, Problem, ProblemCode};
+use fencepost_engine::contention;
 use fencepost_engine::error::{EngineError, Refusal};
 use fencepost_store::StoreError;
 
 /// A problem on its way to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure(pub(crate) Box<Problem>);
+pub(crate) struct Failure(pub(crate) Box<Problem>, Again);
+
+/// Whether the same request may succeed at once, since nothing but another one was in its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    No,
+    Yes,
+}
 
 impl Failure {
     /// A problem of that code.
@@ -30,6 +38,11 @@ impl Failure {
         problem.into()
     }
 
+    /// Whether the request may be served again at once: it has changed nothing.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.1 == Again::Yes
+    }
+
     /// The same with a mend.
     pub(crate) fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.0.suggestion = Some(suggestion.into());
@@ -39,7 +52,7 @@ impl Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        Self(Box::new(problem))
+        Self(Box::new(problem), Again::No)
     }
 }
 
@@ -51,7 +64,8 @@ impl From<Failure> for Problem {
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
-        execution::problem(&error).into()
+        let again = if contention::is_contended(&error) { Again::Yes } else { Again::No };
+        Self(Box::new(execution::problem(&error)), again)
     }
 }
 
