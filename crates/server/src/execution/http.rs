@@ -59,7 +59,7 @@ pub fn routes(execution: Execution, serves: Serves, version: String) -> Router {
 async fn serve(State(served): State<Served>, request: Request) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let done = Box::pin(answer(served, request)).await;
-    let refused = matches!(&done, Err(Failure(problem)) if problem.status == 405);
+    let refused = matches!(&done, Err(Failure(problem, ..)) if problem.status == 405);
     response(done, &path, Some("POST").filter(|_| refused))
 }
 

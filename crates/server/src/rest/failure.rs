@@ -8,11 +8,11 @@ use fencepost_store::StoreError;
 
 /// A problem on its way to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure(pub(crate) Box<Problem>, Again);
+pub(crate) struct Failure(pub(crate) Box<Problem>, pub(crate) Again);
 
 /// Whether the same request may succeed at once, since nothing but another one was in its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
+pub(crate) enum Again {
     No,
     Yes,
 }
