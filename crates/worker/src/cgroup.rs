@@ -35,16 +35,22 @@ fn place(mounts: &str, own: &str) -> Option<PathBuf> {
     })
 }
 
+/// What the names of leaves begin with.
+const PREFIX: &str = "fencepost-";
+
 impl Leaf {
     /// The leaf of that name below `parent`; nothing is made yet.
     pub(crate) fn named(parent: &Path, name: &str) -> Self {
         let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-        Self { path: parent.join(format!("fencepost-{}", name.replace(|c| safe(c) != c, "_"))) }
+        Self { path: parent.join(format!("{PREFIX}{}", name.replace(|c| safe(c) != c, "_"))) }
     }
 
-    /// The leaf at a recorded path.
-    pub(crate) fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+    /// The leaf whose path was recorded in a file. A shim that died while it wrote the file had not
+    /// made the leaf yet: what it left is no record, and must not become a path of some other place.
+    pub(crate) fn recorded(file: &Path) -> Option<Self> {
+        let path = PathBuf::from(fs::read_to_string(file).ok()?);
+        let name = path.file_name()?.to_str()?;
+        (path.is_absolute() && name.starts_with(PREFIX)).then_some(Self { path })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -178,6 +184,21 @@ mod tests {
         let bound = "30 1 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
         check(bound, "0::/docker/abc/leaf\n", Some("/sys/fs/cgroup/leaf"));
         check("36 31 0:33 / /x rw - cgroup cgroup rw\n", "0::/\n", None);
+    }
+
+    /// Seen: a shim killed between making the file and writing it, and a `cgroup.kill` in the
+    /// worker's own directory.
+    #[test]
+    fn a_record_that_was_not_written_to_its_end_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cgroup");
+        assert!(Leaf::recorded(&file).is_none());
+        for (text, is_record) in
+            [("", false), ("/sys/fs/cg", false), ("fencepost-1", false), ("/c/fencepost-1", true)]
+        {
+            fs::write(&file, text).unwrap();
+            assert_eq!(Leaf::recorded(&file).is_some(), is_record, "{text}");
+        }
     }
 
     #[test]

@@ -103,8 +103,7 @@ impl OsAbsent {
 
     /// A shim that died before the exec can have left its leaf, with a child that was waiting.
     fn remove_leaf(&self) {
-        let Ok(path) = fs::read_to_string(self.dir.cgroup()) else { return };
-        let leaf = Leaf::at(path);
+        let Some(leaf) = Leaf::recorded(&self.dir.cgroup()) else { return };
         for _ in 0..ROUNDS {
             let _ = leaf.kill();
             if leaf.remove().is_ok() {
@@ -115,10 +114,9 @@ impl OsAbsent {
     }
 
     fn end_leaf(&self) -> Tree {
-        let Ok(path) = fs::read_to_string(self.dir.cgroup()) else {
+        let Some(leaf) = Leaf::recorded(&self.dir.cgroup()) else {
             return Tree::Unknown("the path of its cgroup is not recorded".to_owned());
         };
-        let leaf = Leaf::at(path);
         for _ in 0..ROUNDS {
             if leaf.is_empty() {
                 let _ = leaf.remove();

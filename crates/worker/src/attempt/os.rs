@@ -147,8 +147,7 @@ impl AttemptHost for OsHost {
     fn cleanup(&self, name: &str) -> Result<(), HostError> {
         let dir = self.checked(name)?;
         let _lock = lock_ended(&dir)?;
-        if let Ok(path) = fs::read_to_string(dir.cgroup()) {
-            let leaf = Leaf::at(path);
+        if let Some(leaf) = Leaf::recorded(&dir.cgroup()) {
             leaf.remove().map_err(HostError::io("removing", leaf.path()))?;
         }
         for tree in [dir.work(), dir.tmp(), dir.io()] {
