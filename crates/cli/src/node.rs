@@ -11,6 +11,7 @@ mod hooks;
 mod identity;
 mod logs;
 mod serve;
+pub(crate) mod store;
 mod store_lock;
 mod surroundings;
 

@@ -20,4 +20,6 @@ pub use db::{
     params,
 };
 pub use error::{StoreError, StoreErrorKind};
-pub use migrate::{Applied, SCHEMA_VERSION, check_postgres, migrate_postgres, schema_checksum};
+pub use migrate::{
+    Applied, SCHEMA_VERSION, check_postgres, check_sqlite, migrate_postgres, schema_checksum,
+};

@@ -51,6 +51,19 @@ pub(crate) fn migrate_memory(
     tx.commit().map_err(failed)
 }
 
+/// What a SQLite file has; it is only read. Refuses what is another program's, or newer.
+pub fn check_sqlite(path: &Path) -> Result<Applied, StoreError> {
+    inspect::is_ours_or_new(path)?;
+    if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
+        return Ok(Applied { before: 0, now: 0 });
+    }
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
+    let found = applied(&connection)?;
+    check(&found, MIGRATIONS)?;
+    Ok(Applied { before: found.len(), now: found.len() })
+}
+
 /// A new file is its owner's alone; SQLite gives the files beside it the same rights.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;

@@ -1,30 +1,52 @@
 //! `fencepost doctor`: the audit of all invariants.
 
 use crate::cx::Cx;
-use crate::error::Outcome;
+use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
+use crate::node::store::{self, Address};
 use crate::output::paint::Paint;
 use crate::output::typed;
 use clap::Args;
 use fencepost_api::rest::{Doctor, routes};
+use fencepost_server::rest::doctor_report;
 
 /// Check every promise against what is stored
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  fencepost doctor            exit 1 if something is wrong")]
-pub(crate) struct DoctorArgs {}
+  fencepost doctor            exit 1 if something is wrong
+  fencepost doctor --store sqlite:/var/lib/fencepost/fencepost.db    without a server")]
+pub(crate) struct DoctorArgs {
+    /// Look into this store itself (sqlite:PATH or postgres://...); no server is asked
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+}
 
 /// Prints what was checked and what is wrong.
-pub(super) fn run(cx: &Cx, _args: DoctorArgs) -> Outcome {
-    let client = cx.client()?;
-    let answer = client.get(routes::DOCTOR, &[], &())?;
+pub(super) fn run(cx: &Cx, args: DoctorArgs) -> Outcome {
+    let answer = match &args.store {
+        Some(url) => examine(&Address::find(cx, Some(url))?)?,
+        None => cx.client()?.get(routes::DOCTOR, &[], &())?,
+    };
     let doctor: Doctor = typed(answer.clone())?;
     let exit = if doctor.violations.is_empty() { Exit::Done } else { Exit::Unexpected };
     if !cx.out.data(&answer)? {
         cx.out.print(&text(&doctor, cx.out.colour()))?;
     }
     Ok(exit)
+}
+
+/// The audit by this process.
+fn examine(address: &Address) -> Outcome<serde_json::Value> {
+    store::wait_for(async {
+        let (opened, _lock) = store::open(address).await?;
+        let engine = store::engine(opened);
+        let found = fencepost_engine::doctor::examine(&engine).await;
+        let found = found.map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
+        let report = doctor_report(found, engine.store.clock().now());
+        serde_json::to_value(report)
+            .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))
+    })
 }
 
 fn text(doctor: &Doctor, colour: bool) -> String {

@@ -6,6 +6,7 @@ mod completion;
 mod config;
 mod context;
 mod dags;
+mod db;
 mod demo;
 mod doctor;
 mod events;
@@ -59,6 +60,8 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Context(context::ContextVerb),
     #[command(subcommand)]
+    Db(db::Db),
+    #[command(subcommand)]
     Schema(schema::Schemas),
     #[command(subcommand)]
     Schedule(schedule::Schedules),
@@ -90,6 +93,7 @@ impl Verb {
             Self::Pools(args) => pools::run(cx, args),
             Self::Config(args) => config::run(cx, args),
             Self::Context(args) => context::run(cx, args),
+            Self::Db(args) => db::run(cx, args),
             Self::Schema(args) => schema::run(cx, args),
             Self::Schedule(args) => schedule::run(cx, args),
             Self::Doctor(args) => doctor::run(cx, args),

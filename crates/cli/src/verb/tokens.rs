@@ -1,13 +1,15 @@
 //! `fencepost tokens`: credentials of people, programs and workers.
 
 use crate::cx::Cx;
-use crate::error::Outcome;
+use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
+use crate::node::store::{self, Address};
 use crate::output::typed;
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use fencepost_api::rest::{ListQuery, Token, TokenCreate, TokenCreated, routes};
 use fencepost_core::time::Span;
+use fencepost_server::rest::create_token;
 
 /// Make, list and revoke API tokens
 #[derive(Debug, Subcommand)]
@@ -26,6 +28,9 @@ pub(crate) enum Tokens {
         /// How long it is good for (90d); else for ever
         #[arg(long, value_name = "SPAN")]
         expires: Option<Span>,
+        /// Make it in this store itself (sqlite:PATH or postgres://...): no server is asked
+        #[arg(long, value_name = "URL")]
+        store: Option<String>,
     },
     /// List tokens (never the tokens themselves)
     #[command(after_help = "Example:\n  fencepost tokens list")]
@@ -40,16 +45,18 @@ pub(crate) enum Tokens {
 
 /// Does it.
 pub(super) fn run(cx: &Cx, verb: Tokens) -> Outcome {
-    let client = cx.client()?;
     match verb {
-        Tokens::Create { role, name, expires } => {
+        Tokens::Create { role, name, expires, store } => {
             if cx.global.dry_run {
                 cx.out.print(&format!("would make a token of role {role}\n"))?;
                 return Ok(Exit::Done);
             }
             let secs = expires.map(|span| u64::try_from(span.as_secs()).unwrap_or(0));
             let body = TokenCreate { role, name, expires_in_secs: secs };
-            let answer = client.send(routes::TOKEN_CREATE, &[], &(), &body)?;
+            let answer = match &store {
+                Some(url) => make(&Address::find(cx, Some(url))?, body)?,
+                None => cx.client()?.send(routes::TOKEN_CREATE, &[], &(), &body)?,
+            };
             if !cx.out.data(&answer)? {
                 let created: TokenCreated = typed(answer)?;
                 cx.out.print(&format!("{}\n", created.token))?;
@@ -57,6 +64,7 @@ pub(super) fn run(cx: &Cx, verb: Tokens) -> Outcome {
             }
         }
         Tokens::List => {
+            let client = cx.client()?;
             let items = client.list(routes::TOKEN_LIST, &[], &ListQuery::default(), None)?;
             cx.out.list::<Token>(items, client.now())?;
         }
@@ -66,9 +74,19 @@ pub(super) fn run(cx: &Cx, verb: Tokens) -> Outcome {
                 return Ok(Exit::Done);
             }
             cx.confirm(&format!("Revoke token {id}?"))?;
-            client.get(routes::TOKEN_REVOKE, &[&id], &())?;
+            cx.client()?.get(routes::TOKEN_REVOKE, &[&id], &())?;
             cx.out.remark(&format!("revoked {id}"));
         }
     }
     Ok(Exit::Done)
+}
+
+/// Whoever may write to the store may make a token: this is how the first one is made.
+fn make(address: &Address, body: TokenCreate) -> Outcome<serde_json::Value> {
+    store::wait_for(async {
+        let (opened, _lock) = store::open(address).await?;
+        let made = create_token(&store::engine(opened), body, "cli:tokens create --store").await;
+        serde_json::to_value(made.map_err(CliError::from_problem)?)
+            .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))
+    })
 }

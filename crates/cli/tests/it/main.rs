@@ -15,6 +15,7 @@ mod remote;
 mod sample;
 mod server;
 mod standalone;
+mod stores;
 mod tables;
 mod tidy;
 mod waiting;

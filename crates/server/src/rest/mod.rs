@@ -39,6 +39,9 @@ pub(crate) use answer::{Answer, Done, response};
 pub(crate) use failure::Failure;
 pub use logs::{LogFrame, LogPage, LogQueryArgs, LogSource};
 
+pub use system::doctor_report;
+pub use tokens::create_token;
+
 use axum::Router;
 use axum::routing::any;
 use fencepost_api::rest::ConfigValue;

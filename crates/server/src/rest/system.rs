@@ -4,6 +4,7 @@ use super::answer::{Answer, Done};
 use super::call::Call;
 use super::cursor;
 use fencepost_api::rest::{ConfigValue, Doctor, ListQuery, Version, Violation};
+use fencepost_core::time::Timestamp;
 use fencepost_engine::doctor;
 use fencepost_store::SCHEMA_VERSION;
 use fencepost_store::query::installation;
@@ -15,7 +16,7 @@ pub(super) async fn version(call: &Call) -> Done {
     Answer::ok(&Version {
         version: call.server.state.version.clone(),
         api: "v1".into(),
-        store: "sqlite".into(),
+        store: if call.cx().store.is_shared() { "postgresql" } else { "sqlite" }.into(),
         schema: u32::try_from(SCHEMA_VERSION).unwrap_or(u32::MAX),
         epoch: own.as_ref().map_or(0, |own| own.epoch),
         installation_id: own.map(|own| own.installation_id).unwrap_or_default(),
@@ -25,19 +26,25 @@ pub(super) async fn version(call: &Call) -> Done {
 
 pub(super) async fn doctor(call: &Call) -> Done {
     let found = doctor::examine(call.cx()).await?;
+    let at = call.cx().store.clock().now();
+    Answer::ok(&Doctor { remarks: remarks(call), ..doctor_report(found, at) })
+}
+
+/// Findings as they are told.
+pub fn doctor_report(found: doctor::Findings, at: Timestamp) -> Doctor {
     let violations = found.violations.into_iter().map(|violation| Violation {
         invariant: violation.invariant.to_owned(),
         sentence: name_of(violation.invariant).to_owned(),
         subject: violation.subject,
         detail: violation.what,
     });
-    Answer::ok(&Doctor {
-        at: call.cx().store.clock().now().to_string(),
+    Doctor {
+        at: at.to_string(),
         runs_checked: u64::try_from(found.runs).unwrap_or(u64::MAX),
         attempts_checked: u64::try_from(found.attempts).unwrap_or(u64::MAX),
         violations: violations.collect(),
-        remarks: remarks(call),
-    })
+        remarks: Vec::new(),
+    }
 }
 
 /// The names of 1-semantics section 8.

@@ -6,10 +6,11 @@ use super::cursor;
 use super::dag_view::time;
 use super::failure::Failure;
 use crate::auth::{hash, new_secret};
-use fencepost_api::problem::ProblemCode;
+use fencepost_api::problem::{Problem, ProblemCode};
 use fencepost_api::rest::routes::Role;
 use fencepost_api::rest::{ListQuery, Token, TokenCreate, TokenCreated};
 use fencepost_core::time::{Span, Timestamp};
+use fencepost_engine::Cx;
 use fencepost_store::query::api_token::{self, ApiToken};
 use fencepost_store::query::event::{self, Event};
 use std::sync::PoisonError;
@@ -44,6 +45,15 @@ fn wire(call: &Call, token: ApiToken) -> Token {
 
 pub(super) async fn create(call: &Call) -> Done {
     let body: TokenCreate = call.body()?;
+    Answer::with_status(201, &make(call.cx(), body, call.by()).await?)
+}
+
+/// Makes a token, also where no server runs.
+pub async fn create_token(cx: &Cx, body: TokenCreate, by: &str) -> Result<TokenCreated, Problem> {
+    Ok(make(cx, body, by).await?)
+}
+
+async fn make(cx: &Cx, body: TokenCreate, by: &str) -> Result<TokenCreated, Failure> {
     let names: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
     let role = Role::parse(&body.role)
         .ok_or_else(|| Failure::field("/role", format!("one of {}", names.join(", "))))?;
@@ -55,30 +65,27 @@ pub(super) async fn create(call: &Call) -> Done {
     let life = life(body.expires_in_secs)?;
     let secret = new_secret()
         .map_err(|error| Failure::new(ProblemCode::Internal, format!("no randomness: {error}")))?;
-    let tx = call.cx().store.begin("create_token").await?;
+    let tx = cx.store.begin("create_token").await?;
     let token = ApiToken {
-        id: call.cx().env.job_id().to_string(),
+        id: cx.env.job_id().to_string(),
         name,
         role: role.as_str().into(),
         created_at: tx.now(),
         expires_at: life.map(|life| tx.now().plus(life)),
         revoked_at: None,
-        created_by: call.by().into(),
+        created_by: by.into(),
     };
     api_token::insert(&tx, &token, &hash(&secret)).await?;
-    event::append(&tx, vec![line(call, "token_created", &token)]).await?;
+    event::append(&tx, vec![line(by, "token_created", &token)]).await?;
     tx.commit().await?;
     let expires_at: Option<Timestamp> = token.expires_at;
-    Answer::with_status(
-        201,
-        &TokenCreated {
-            id: token.id,
-            token: secret,
-            role: token.role,
-            name: Some(token.name).filter(|name| !name.is_empty()),
-            expires_at: time(expires_at),
-        },
-    )
+    Ok(TokenCreated {
+        id: token.id,
+        token: secret,
+        role: token.role,
+        name: Some(token.name).filter(|name| !name.is_empty()),
+        expires_at: time(expires_at),
+    })
 }
 
 fn life(secs: Option<u64>) -> Result<Option<Span>, Failure> {
@@ -108,15 +115,15 @@ pub(super) async fn revoke(call: &Call) -> Done {
         return Err(Failure::new(ProblemCode::LastAdminToken, text)
             .suggest("fencepost tokens create --role admin, then revoke this one"));
     }
-    event::append(&tx, vec![line(call, "token_revoked", &token)]).await?;
+    event::append(&tx, vec![line(call.by(), "token_revoked", &token)]).await?;
     tx.commit().await?;
     Ok(Answer::nothing())
 }
 
-fn line(call: &Call, kind: &'static str, token: &ApiToken) -> Event {
+fn line(by: &str, kind: &'static str, token: &ApiToken) -> Event {
     Event {
         kind,
-        actor: call.by().into(),
+        actor: by.into(),
         reason: Some(format!("{} {} {}", token.role, token.id, token.name).trim_end().into()),
         ..Event::default()
     }

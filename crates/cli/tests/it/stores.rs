@@ -1,0 +1,81 @@
+//! Verbs that look into a store themselves: `db`, `doctor --store`, `tokens create --store`.
+
+use crate::process::{Call, Ran};
+use fencepost_testing::Database;
+
+fn with(url: &str, line: &str) -> Ran {
+    let mut arguments: Vec<&str> = line.split_whitespace().collect();
+    arguments.extend(["--store", url]);
+    Call::of(&arguments).run()
+}
+
+fn outcome(url: &str, line: &str) -> (i32, String) {
+    let ran = with(url, line);
+    (ran.code, ran.stdout)
+}
+
+#[test]
+fn a_database_is_checked_migrated_and_of_use_to_the_other_verbs() {
+    let database = Database::empty().unwrap();
+    let url = database.url();
+    let (code, said) = outcome(url, "db check");
+    assert!(code == 1 && said.starts_with("no tables yet"), "{code} {said}");
+    let refused = with(url, "doctor");
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("fencepost db migrate --store postgres://127.0.0.1"));
+    let (code, said) = outcome(url, "db migrate --dry-run");
+    assert!(code == 0 && said.starts_with("no tables yet"), "{code} {said}");
+    let (code, said) = outcome(url, "db migrate");
+    assert!(code == 0 && said.starts_with("schema version 0 -> "), "{code} {said}");
+    for line in ["db migrate", "db check"] {
+        let (code, said) = outcome(url, line);
+        assert!(code == 0 && said.ends_with(": current\n"), "{line}: {code} {said}");
+    }
+    let (code, said) = outcome(url, "doctor");
+    assert!(code == 0 && said.contains("✔ no violations"), "{code} {said}");
+    let (code, said) = outcome(url, "tokens create --role admin --name first");
+    assert!(code == 0 && said.starts_with("fp_"), "{code} {said}");
+    let kept = database.sql("SELECT name || ' ' || role FROM api_token").unwrap();
+    assert_eq!(kept, "first admin");
+    // A password in the address is nobody's business.
+    let secret = url.split(':').nth(2).unwrap().split('@').next().unwrap();
+    assert!(!refused.stderr.contains(secret), "{}", refused.stderr);
+}
+
+#[test]
+fn another_programs_database_and_no_database_are_refused() {
+    let database = Database::empty().unwrap();
+    database.sql("CREATE TABLE photos (id BIGINT)").unwrap();
+    for line in ["db check", "db migrate", "doctor"] {
+        let ran = with(database.url(), line);
+        assert_eq!(ran.code, 1, "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains("another program's database (tables photos"), "{}", ran.stderr);
+    }
+    let nowhere = database.url().replace(database.name(), "no_such_database");
+    for (url, code, why) in [
+        (nowhere.as_str(), 2, "does not exist"),
+        ("postgres://me@127.0.0.1:1/x", 1, "127.0.0.1:1/x"),
+        ("mysql://x", 2, "sqlite:PATH or postgres://"),
+        ("sqlite:/no/such/file.db", 4, "there is no store"),
+    ] {
+        let ran = with(url, "doctor");
+        assert_eq!(ran.code, code, "{url}: {}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{url}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_sqlite_file_is_looked_into_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let clock = fencepost_store::StoreClock::new(fencepost_core::time::Timestamp::default);
+    drop(fencepost_store::Store::open_sqlite(&path, clock, fencepost_core::hook::Hooks::none()));
+    let url = format!("sqlite:{}", path.display());
+    for line in ["db check", "db migrate"] {
+        let (code, said) = outcome(&url, line);
+        assert!(code == 0 && said.ends_with(": current\n"), "{line}: {code} {said}");
+    }
+    let (code, said) = outcome(&url, "tokens create --role worker");
+    assert!(code == 0 && said.starts_with("fp_"), "{code} {said}");
+    assert_eq!(outcome(&url, "doctor").0, 0);
+}
