@@ -1,4 +1,7 @@
 //! What is PostgreSQL's own: that it takes every statement, migrations, guards, hints, two sessions
 //! at once.
 
+mod hints;
+mod opening;
+mod plans;
 mod prepare;

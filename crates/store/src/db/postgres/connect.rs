@@ -9,7 +9,11 @@ use fencepost_core::time::Span;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio_postgres::{Client, Connection, Socket, Statement};
+
+/// The kernel counts these in whole seconds, and takes no zero.
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 
 /// How a PostgreSQL store is used.
 #[derive(Clone)]
@@ -114,8 +118,8 @@ pub(super) async fn dial(
         .connect_timeout(wait)
         .tcp_user_timeout(wait)
         .keepalives(true)
-        .keepalives_idle(wait)
-        .keepalives_interval(wait / 3)
+        .keepalives_idle(wait.max(KEEPALIVE_MIN))
+        .keepalives_interval((wait / 3).max(KEEPALIVE_MIN))
         .keepalives_retries(3);
     let tls = Tls::new(&target.trust)?;
     // The library's limit is for the line alone: a server that accepts and then says nothing is
