@@ -11,6 +11,7 @@ pub mod hook;
 pub mod id;
 pub mod lease;
 pub mod lifecycle;
+pub mod liveness;
 pub mod outputs;
 pub mod params;
 pub mod plan;

@@ -54,6 +54,30 @@ impl Timestamp {
     }
 }
 
+/// An instant on the CLOCK_BOOTTIME of one host (it counts suspend): microseconds since that host's
+/// boot. It is compared with instants of the same host only, which is why it is no [`Timestamp`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BootInstant(i64);
+
+impl BootInstant {
+    /// That many microseconds after the boot.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+    /// Microseconds since the boot.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+    /// This instant moved forward by `span`, saturating.
+    pub const fn plus(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+    /// The time from `earlier` to this instant (negative if it is later).
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
 /// RFC 3339 in UTC with milliseconds: `2026-11-30T07:52:31.123Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,6 +147,14 @@ impl Span {
     /// The sum, saturating.
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+    /// The difference, saturating.
+    pub const fn less(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+    /// That part of it.
+    pub const fn over(self, divisor: i64) -> Self {
+        Self(self.0 / if divisor == 0 { 1 } else { divisor })
     }
     /// The product, saturating.
     pub const fn times(self, factor: i64) -> Self {

@@ -5,6 +5,7 @@ mod budgets;
 mod dag_graph;
 mod inputs;
 mod lifecycle;
+mod liveness;
 mod matrix;
 mod names;
 mod plans;
