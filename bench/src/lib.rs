@@ -4,6 +4,7 @@
 use fencepost_core::hook::Hooks;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::JobKind;
+use fencepost_core::time::BootInstant;
 use fencepost_core::verdict::Ending;
 use fencepost_dagfile::{content_hash, from_ir, ir, parse};
 use fencepost_engine::dispatcher::Dispatcher;
@@ -53,6 +54,7 @@ impl Rig {
         let random = AtomicU64::new(1);
         let env = Env {
             wall: Arc::new(wall),
+            boottime: Arc::new(|| BootInstant::from_micros(wall().as_micros())),
             random: Arc::new(move || {
                 random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).rotate_left(17)
             }),

@@ -6,7 +6,7 @@
 use crate::facts::Facts;
 use fencepost_core::dag::Dag;
 use fencepost_core::id::{AttemptId, JobId, uuid_v7};
-use fencepost_core::time::Timestamp;
+use fencepost_core::time::{BootInstant, Timestamp};
 use std::sync::Arc;
 
 type Decode = dyn Fn(&serde_json::Value) -> Result<Dag, String> + Send + Sync;
@@ -17,6 +17,8 @@ type Evaluate = dyn Fn(&str, &Facts) -> Result<bool, String> + Send + Sync;
 pub struct Env {
     /// The wall clock of this host: ids and log lines only. Stored times are the store's.
     pub wall: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// CLOCK_BOOTTIME of this host: what leases are counted on.
+    pub boottime: Arc<dyn Fn() -> BootInstant + Send + Sync>,
     /// 64 random bits.
     pub random: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Reads a version's contents as the DAG file's crate wrote them.

@@ -16,6 +16,7 @@ pub mod env;
 pub mod error;
 pub mod explain;
 pub mod facts;
+pub mod liveness;
 pub mod log;
 pub mod operations;
 pub mod outbox;
@@ -26,9 +27,10 @@ pub mod wake;
 use catalog::Catalog;
 use env::Env;
 use error::EngineError;
-use fencepost_core::guard::Guards;
+use fencepost_core::guard::{Guard, Guards};
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Store;
+use liveness::Own;
 use std::sync::Arc;
 use wake::Wakes;
 
@@ -41,6 +43,10 @@ pub struct Settings {
     pub start_timeout: Span,
     /// Attempts of one instance in a row that may end without having started.
     pub requeue_limit: u32,
+    /// How often a job of this process beats.
+    pub heartbeat_interval: Span,
+    /// So many of the live workers silent at once are more likely one fault than many, in percent.
+    pub mass_loss_percent: u32,
     pub guards: Guards,
 }
 
@@ -50,6 +56,8 @@ impl Default for Settings {
             scan_interval: Span::from_secs(2),
             start_timeout: Span::from_secs(60),
             requeue_limit: 20,
+            heartbeat_interval: Span::from_secs(5),
+            mass_loss_percent: 50,
             guards: Guards::all(),
         }
     }
@@ -63,6 +71,8 @@ pub struct Cx {
     pub catalog: Arc<Catalog>,
     pub wakes: Wakes,
     pub settings: Settings,
+    /// Who acts: a role with a lease of its own. `None` in standalone mode.
+    pub own: Option<Arc<Own>>,
 }
 
 impl Cx {
@@ -70,7 +80,21 @@ impl Cx {
     pub fn new(store: Store, env: Env, settings: Settings) -> Self {
         let catalog = Arc::new(Catalog::new(env.clone()));
         let wakes = Wakes::of(&store);
-        Self { store, env, catalog, wakes, settings }
+        Self { store, env, catalog, wakes, settings, own: None }
+    }
+
+    /// The same context for a job: every writing transaction asserts that its lease is not over.
+    pub fn owned(mut self, own: Arc<Own>) -> Self {
+        if self.settings.guards.on(Guard::OwnLease) {
+            self.store = self.store.guarded(own.job_id, own.epoch);
+        }
+        self.own = Some(own);
+        self
+    }
+
+    /// Who writes a line of the log: the role by its name, or just the scheduler.
+    pub fn actor(&self) -> &str {
+        self.own.as_ref().map_or(log::SCHEDULER, |own| own.actor.as_str())
     }
 }
 

@@ -9,6 +9,7 @@ pub mod confirm_dead;
 pub mod dag_files;
 pub mod logs;
 pub mod mark;
+pub(crate) mod owner;
 pub mod pools;
 pub mod register;
 pub mod report;

@@ -15,7 +15,9 @@ pub use value::{Columns, Row, Value};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::migrate;
+use crate::query::lease;
 use fencepost_core::hook::{HookVerdict, Hooks};
+use fencepost_core::id::JobId;
 use fencepost_core::time::Timestamp;
 pub use postgres::Hints;
 use postgres::Postgres;
@@ -50,6 +52,8 @@ pub struct Store {
     driver: Driver,
     clock: StoreClock,
     hooks: Hooks,
+    /// Whose lease each writing transaction asserts first.
+    own: Option<(JobId, u32)>,
 }
 
 #[derive(Debug, Clone)]
@@ -75,12 +79,13 @@ impl Store {
         migrate::migrate_sqlite(path, clock.now())?;
         let writer = sqlite::Lane::writer(path)?;
         let reader = sqlite::Lane::readers(path, 2)?;
-        Ok(Self { driver: Driver::Sqlite { writer, reader }, clock, hooks })
+        Ok(Self { driver: Driver::Sqlite { writer, reader }, clock, hooks, own: None })
     }
 
     /// A handle of one simulated process on a database in memory that others share with it.
     pub fn open_memory(db: &MemoryDb, clock: StoreClock, hooks: Hooks, way: Option<Way>) -> Self {
-        Self { driver: Driver::Memory(sqlite::Inline::new(db.clone(), way)), clock, hooks }
+        let driver = Driver::Memory(sqlite::Inline::new(db.clone(), way));
+        Self { driver, clock, hooks, own: None }
     }
 
     /// Opens a PostgreSQL store, which must be migrated already ([`crate::migrate_postgres`]): a role
@@ -92,7 +97,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let postgres = Arc::new(Postgres::open(url, options).await?);
         let clock = postgres.clock();
-        Ok(Self { driver: Driver::Postgres(postgres), clock, hooks })
+        Ok(Self { driver: Driver::Postgres(postgres), clock, hooks, own: None })
     }
 
     /// The installation that a SQLite file belongs to; `None` if there is no file, or it is fresh.
@@ -108,7 +113,21 @@ impl Store {
     /// each other share one sync of the disk; on PostgreSQL each sees what is committed, statement
     /// by statement, and locks the rows that it decides on.
     pub async fn begin(&self, op: &'static str) -> Result<Tx, StoreError> {
-        self.open(op, true).await
+        let tx = self.open(op, true).await?;
+        if let Some((job, epoch)) = self.own
+            && !lease::assert_own(&tx, job, epoch).await?
+        {
+            let message = format!("job {job} is not running in epoch {epoch}");
+            return Err(StoreError::new(StoreErrorKind::Fenced, op, message));
+        }
+        Ok(tx)
+    }
+
+    /// The same store for a job: every transaction that may write begins with the assertion that the
+    /// job runs, in this epoch, and fails as [`StoreErrorKind::Fenced`] otherwise. Nobody can declare
+    /// the job lost while such a transaction is open.
+    pub fn guarded(&self, job: JobId, epoch: u32) -> Self {
+        Self { own: Some((job, epoch)), ..self.clone() }
     }
 
     /// Begins a transaction that only reads: one snapshot, beside the writers.

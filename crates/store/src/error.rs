@@ -12,6 +12,8 @@ pub enum StoreErrorKind {
     Contended,
     /// The disk is full: claims stop, results are kept by their workers until it has room.
     Full,
+    /// The lease of the job that writes is over, or its epoch is: it must drop what it believes.
+    Fenced,
     /// A rule of the schema: a duplicate, or a bug.
     Constraint,
     /// Not a store of ours, or damaged, or newer than this program.
@@ -44,6 +46,7 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Contended => "another transaction was in the way",
             StoreErrorKind::Setup => "the store cannot be used as it is set up",
             StoreErrorKind::Full => "the disk of the store is full",
+            StoreErrorKind::Fenced => "this job may not write any more",
             StoreErrorKind::Constraint => "the store refused a row",
             StoreErrorKind::Corrupt => "the store cannot be used",
             StoreErrorKind::Decode => "a row of the store cannot be read",

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_credentials_logs.sql"),
+    include_str!("migrations/0003_liveness.sql"),
 ];
 
 /// The version of the schema that this program works with.

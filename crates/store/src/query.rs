@@ -8,8 +8,10 @@ pub mod checkpoint;
 pub mod dag;
 pub mod event;
 pub mod idempotency;
+pub mod incident;
 pub mod installation;
 pub mod job;
+pub mod lease;
 pub mod listing;
 pub mod outbox;
 pub mod pool;
@@ -30,8 +32,10 @@ pub fn all_statements() -> Vec<Stmt> {
         checkpoint::STATEMENTS,
         dag::STATEMENTS,
         event::STATEMENTS,
+        incident::STATEMENTS,
         installation::STATEMENTS,
         job::STATEMENTS,
+        lease::STATEMENTS,
         outbox::STATEMENTS,
         pool::STATEMENTS,
         run::STATEMENTS,

@@ -1,9 +1,11 @@
 //! The real clock, the real randomness, and the functions that the engine gets from outside.
 
 use fencepost_core::id::uuid_v7;
+use fencepost_core::time::BootInstant;
 use fencepost_engine::env::Env;
 use fencepost_server::render;
 use fencepost_store::StoreClock;
+use fencepost_worker::clock::ClockKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +18,16 @@ pub(super) fn store_clock() -> StoreClock {
 pub(super) fn env() -> Env {
     Env {
         wall: Arc::new(crate::clock::now),
+        boottime: Arc::new(boottime),
         random: Arc::new(random),
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
         evaluate: Arc::new(render::condition),
     }
+}
+
+fn boottime() -> BootInstant {
+    let micros = ClockKind::Boottime.now_ns() / 1_000;
+    BootInstant::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }
 
 /// 64 bits from the kernel. Where it has none to give, the clock and the pid keep ids apart.

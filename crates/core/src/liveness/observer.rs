@@ -125,7 +125,7 @@ impl Observer {
     /// Takes a reading; what it shows.
     pub fn scan(&mut self, scan: &Scan<'_>) -> Sight {
         if !self.settings.guards.on(Guard::FullTtl) {
-            return self.at_a_glance(scan);
+            return at_a_glance(scan);
         }
         let is_guarded = self.settings.guards.on(Guard::FitToJudge);
         let mut fitness = fitness::judge(self.last.as_ref(), self.failed, scan, &self.settings);
@@ -156,12 +156,11 @@ impl Observer {
         let mut next = BTreeMap::new();
         for reading in scan.readings {
             let known = self.watched.get(&reading.job).filter(|w| w.seq == reading.renew_seq);
-            let watched = match known {
-                Some(known) => known.aged(scan, counts),
-                None => {
-                    was_heard |= matches!(reading.kind, JobKind::Server | JobKind::Worker);
-                    Watched::new(reading, scan.ended)
-                }
+            let watched = if let Some(known) = known {
+                known.aged(scan, counts)
+            } else {
+                was_heard |= matches!(reading.kind, JobKind::Server | JobKind::Worker);
+                Watched::new(reading, scan.ended)
             };
             next.insert(reading.job, Watched { detached: reading.detached, ..watched });
         }
@@ -214,19 +213,19 @@ impl Observer {
         let silent = workers().filter(|watched| watched.window >= watched.ttl.over(2)).count();
         brake::is_mass(silent + gone, workers().count() + gone, self.settings.mass_loss_percent)
     }
+}
 
-    /// What is left without the guard of a full TTL of observation: the stored instant alone.
-    fn at_a_glance(&self, scan: &Scan<'_>) -> Sight {
-        let over = |r: &&Reading| scan.store_now >= r.renewed_at.plus(r.ttl);
-        let expired = scan.readings.iter().filter(over).map(|r| Expired {
-            job: r.job,
-            renew_seq: r.renew_seq,
-            ttl: r.ttl,
-            window: scan.store_now.since(r.renewed_at),
-            alone: r.kind == JobKind::Worker && !r.detached,
-        });
-        Sight { expired: expired.collect(), ..Sight::default() }
-    }
+/// What is left without the guard of a full TTL of observation: the stored instant alone.
+fn at_a_glance(scan: &Scan<'_>) -> Sight {
+    let over = |r: &&Reading| scan.store_now >= r.renewed_at.plus(r.ttl);
+    let expired = scan.readings.iter().filter(over).map(|r| Expired {
+        job: r.job,
+        renew_seq: r.renew_seq,
+        ttl: r.ttl,
+        window: scan.store_now.since(r.renewed_at),
+        alone: r.kind == JobKind::Worker && !r.detached,
+    });
+    Sight { expired: expired.collect(), ..Sight::default() }
 }
 
 impl Watched {

@@ -31,7 +31,7 @@ struct Job {
 
 impl Job {
     fn steady(kind: JobKind, every: i64, until: i64) -> Self {
-        let renewals = (0..).map(|n| n * every).take_while(|at| *at <= until).collect();
+        let renewals = (0..=until / every).map(|n| n * every).collect();
         Self { kind, ttl: TTL, renewals }
     }
     fn reading(&self, n: u128, at: i64, step: i64) -> Option<Reading> {

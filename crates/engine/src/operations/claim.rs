@@ -1,15 +1,16 @@
 //! A worker takes queued attempts: one statement per queue, never one attempt for two.
 
+use super::owner;
 use crate::Cx;
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::facts::{AttemptFacts, Facts, Outputs, Reader, outputs_for};
 use fencepost_core::id::{JobId, Token};
-use fencepost_core::state::{AttemptState, JobState};
+use fencepost_core::state::AttemptState;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::checkpoint;
-use fencepost_store::query::job::{self, Job};
+use fencepost_store::query::job;
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, TiKey};
 use std::collections::BTreeMap;
@@ -55,8 +56,8 @@ pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, En
 }
 
 async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, EngineError> {
-    let tx = cx.store.begin("claim").await?;
-    let Some(job) = live(&tx, job_id).await? else { return Ok(Vec::new()) };
+    let Some(tx) = owner::begin(cx, "claim", job_id).await? else { return Ok(Vec::new()) };
+    let Some(job) = job::get(&tx, job_id).await? else { return Ok(Vec::new()) };
     let by = Claimer { job_id, worker: &job.name, host: &job.host };
     let mut tokens = Vec::new();
     for queue in wants.queues {
@@ -80,12 +81,6 @@ async fn waiting(tx: &Tx, queues: &[String], free_slots: u32) -> Result<bool, En
         }
     }
     Ok(false)
-}
-
-/// The job's row, if it may act.
-pub(crate) async fn live(tx: &Tx, job_id: JobId) -> Result<Option<Job>, EngineError> {
-    let found = job::get(tx, job_id).await?;
-    Ok(found.filter(|job| matches!(job.state, JobState::Running | JobState::Draining)))
 }
 
 /// The facts of attempts, for their rendering. One that cannot be put together is an error of its

@@ -11,6 +11,7 @@ use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::job::{self, Job};
+use fencepost_store::query::{checkpoint, installation, lease};
 
 /// Who it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +44,14 @@ const PAGE: u32 = 100;
 /// their claims become its own; it answers for each of them (`take_over`, `report`).
 pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, EngineError> {
     let tx = cx.store.begin("register").await?;
-    job::insert(&tx, &row(who, &tx)).await?;
+    let epoch = installation::load(&tx).await?.map_or(1, |row| row.epoch);
+    job::insert(&tx, &row(who, &tx, epoch)).await?;
     // Asked for again after a lost answer, perhaps much later.
     if let Some(known) = job::get(&tx, who.job_id).await?.filter(|job| is_over(job.state)) {
         let what = format!("job {}", who.job_id);
         return Err(Refusal::AlreadyTerminal { what, state: known.state.to_string() }.into());
     }
-    let predecessors = job::predecessors(&tx, who.kind, &who.home_id, who.job_id).await?;
+    let predecessors = succeed(&tx, who).await?;
     let by = Claimer { job_id: who.job_id, worker: &who.name, host: &who.host };
     for predecessor in &predecessors {
         let mut after = 0;
@@ -64,12 +66,22 @@ pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, Engine
             }
         }
     }
-    job::succeed(&tx, &predecessors, who.job_id).await?;
     let tokens = open_tokens(&tx, who.job_id).await?;
     event::append(&tx, vec![line(who, &predecessors, tokens.len())]).await?;
     tx.commit().await?;
     let loaded = super::claim::load(cx, &tokens).await?;
     Ok(loaded.into_iter().map(|(attempt, facts)| HandedOver { attempt, facts }).collect())
+}
+
+/// Ends the predecessors in the same home; those that handed over. One that is lost does not: its
+/// attempts are on their way already.
+async fn succeed(tx: &Tx, who: &Identity) -> Result<Vec<JobId>, EngineError> {
+    let found = job::predecessors(tx, who.kind, &who.home_id, who.job_id).await?;
+    for predecessor in &found {
+        lease::lock(tx, *predecessor).await?;
+    }
+    let handed = job::succeed(tx, &found, who.job_id).await?;
+    Ok(found.into_iter().zip(handed).filter(|(_, handed)| *handed).map(|(job, _)| job).collect())
 }
 
 const fn is_over(state: JobState) -> bool {
@@ -90,7 +102,7 @@ async fn open_tokens(tx: &Tx, job_id: JobId) -> Result<Vec<Token>, EngineError> 
     }
 }
 
-fn row(who: &Identity, tx: &Tx) -> Job {
+fn row(who: &Identity, tx: &Tx, epoch: u32) -> Job {
     Job {
         job_id: who.job_id,
         kind: who.kind,
@@ -111,6 +123,9 @@ fn row(who: &Identity, tx: &Tx) -> Job {
         started_at: tx.now(),
         ended_at: None,
         succeeded_by: None,
+        detached: false,
+        epoch,
+        loop_age: Span::ZERO,
     }
 }
 

@@ -72,12 +72,30 @@ async fn report_once(
     Ok(answers)
 }
 
+/// Ends attempts of a job that is over, within a transaction: as reports of its own would, on this
+/// evidence.
+pub(crate) async fn settle(
+    cx: &Cx,
+    tx: &Tx,
+    job_id: JobId,
+    reports: Vec<EndReport>,
+    evidence: Value,
+) -> Result<Vec<Answer>, EngineError> {
+    let mut batch = Batch::load(cx, tx, &reports).await?;
+    batch.evidence = Some(evidence);
+    let answers = reports.iter().map(|report| batch.take(cx, job_id, report)).collect();
+    batch.apply(tx).await?;
+    Ok(answers)
+}
+
 type Outputs = Vec<(String, Value)>;
 
 /// The rows that a batch of reports is about, and the changes that follow.
 #[derive(Debug, Default)]
 struct Batch {
     now: Timestamp,
+    /// What is known of the death of all of them.
+    evidence: Option<Value>,
     attempts: BTreeMap<Token, Attempt>,
     tis: BTreeMap<TiKey, Ti>,
     versions: BTreeMap<i64, Arc<Version>>,
@@ -190,12 +208,13 @@ impl Batch {
             self.marks.push(ti.key);
         }
         let mut line = log::ti_state(&change.to, ti.state, &actor(attempt));
-        line.evidence = evidence(report, attempt, now);
+        let evidence = self.evidence.clone().or_else(|| evidence(report, attempt, now));
+        line.evidence.clone_from(&evidence);
         if verdict.outcome == Outcome::Lost {
             line.kind = "attempt_lost";
         }
         self.events.push(line);
-        self.ends.push(ended(attempt, report, verdict, now));
+        self.ends.push(ended(attempt, report, verdict, evidence));
         // A second report of the batch about the same attempt sees the first one's effect.
         if let Some(own) = self.attempts.get_mut(&attempt.token) {
             own.state = AttemptState::Ended;
@@ -400,7 +419,12 @@ fn evidence(report: &EndReport, attempt: &Attempt, now: Timestamp) -> Option<Val
     })
 }
 
-fn ended(attempt: &Attempt, report: &EndReport, verdict: &Verdict, now: Timestamp) -> AttemptEnd {
+fn ended(
+    attempt: &Attempt,
+    report: &EndReport,
+    verdict: &Verdict,
+    evidence: Option<Value>,
+) -> AttemptEnd {
     let self_fenced = report.evidence.as_deref() == Some("self_fence")
         && verdict.outcome == Outcome::Lost
         && attempt.stop_reason != Some(StopReason::Cancel);
@@ -413,7 +437,7 @@ fn ended(attempt: &Attempt, report: &EndReport, verdict: &Verdict, now: Timestam
         exit_code: report.exit_code,
         signal: report.signal,
         counted_as: verdict.counted_as,
-        evidence: evidence(report, attempt, now).map(|json| json.to_string()),
+        evidence: evidence.map(|json| json.to_string()),
         report_digest: Some(report.digest.clone()),
         containment: report.level.clone(),
     }

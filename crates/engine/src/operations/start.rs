@@ -1,6 +1,6 @@
 //! claimed -> running: a worker execs only after this was accepted.
 
-use super::{Answer, Refused};
+use super::{Answer, Refused, owner};
 use crate::Cx;
 use crate::contention;
 use crate::error::EngineError;
@@ -36,11 +36,10 @@ async fn start_once(
     job_id: JobId,
     requests: &[StartRequest],
 ) -> Result<Vec<Answer>, EngineError> {
-    let tx = cx.store.begin("start").await?;
-    if super::claim::live(&tx, job_id).await?.is_none() {
+    let Some(tx) = owner::begin(cx, "start", job_id).await? else {
         let fenced = Answer::Refused(Refused::Fenced, "the worker's lease is over".into());
         return Ok(vec![fenced; requests.len()]);
-    }
+    };
     let tokens: Vec<Token> = requests.iter().map(|request| request.token).collect();
     let tis: BTreeMap<TiKey, Ti> = task_instance::of_attempts(&tx, &tokens)
         .await?

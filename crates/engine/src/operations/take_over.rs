@@ -1,6 +1,6 @@
 //! What a successor says of an attempt that was handed over to it.
 
-use super::{Answer, Refused};
+use super::{Answer, Refused, owner};
 use crate::Cx;
 use crate::error::EngineError;
 use crate::log;
@@ -27,7 +27,9 @@ pub async fn take_over(
     token: Token,
     found: &Found,
 ) -> Result<Answer, EngineError> {
-    let tx = cx.store.begin("take_over").await?;
+    let Some(tx) = owner::begin(cx, "take_over", job_id).await? else {
+        return Ok(Answer::Refused(Refused::Fenced, "the worker's lease is over".into()));
+    };
     let ti = task_instance::of_attempts(&tx, &[token]).await?.into_iter().next();
     let Some(own) = attempt::get(&tx, &[token]).await?.into_iter().next() else {
         return Ok(Answer::Refused(Refused::NotRunning, "no such attempt".into()));

@@ -9,6 +9,7 @@ mod crash_points;
 mod graphs;
 mod hand_over;
 mod interleavings;
+mod leases;
 mod limits;
 mod reports;
 mod retries;

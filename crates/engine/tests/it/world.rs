@@ -6,6 +6,7 @@
 
 mod books;
 mod faults;
+mod leases;
 mod machine;
 mod passes;
 mod surroundings;
@@ -13,6 +14,7 @@ mod views;
 mod worker;
 
 pub(crate) use faults::{Faults, Kind, Trip};
+pub(crate) use leases::{BEAT, SCAN, TTL};
 pub(crate) use machine::{Act, Machine, What, exit, gone, says, stay};
 pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;
@@ -55,6 +57,9 @@ pub(crate) struct World {
     pub(crate) lowered: BTreeSet<String>,
     /// The books are looked at after each turn; a test that plays many worlds does so itself.
     pub(crate) checks: bool,
+    /// Schedulers that watch leases, and servers that are heard: none in a standalone.
+    pub(crate) watchers: Vec<leases::Watcher>,
+    pub(crate) servers: Vec<leases::Beater>,
     settings: Settings,
     epoch: u32,
     place: Place,
@@ -90,6 +95,8 @@ impl World {
             undecodable,
             lowered: BTreeSet::new(),
             checks: true,
+            watchers: Vec::new(),
+            servers: Vec::new(),
             settings,
             epoch: 0,
             place,
@@ -128,6 +135,8 @@ impl World {
             undecodable,
             lowered: BTreeSet::new(),
             checks: false,
+            watchers: Vec::new(),
+            servers: Vec::new(),
             settings: self.settings,
             epoch: self.epoch,
             place,

@@ -26,7 +26,9 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
     let code = match error {
         EngineError::Store(store) => match store.kind {
             StoreErrorKind::Full => ProblemCode::NoSpace,
-            StoreErrorKind::Unavailable | StoreErrorKind::Contended => ProblemCode::Unavailable,
+            StoreErrorKind::Unavailable | StoreErrorKind::Contended | StoreErrorKind::Fenced => {
+                ProblemCode::Unavailable
+            }
             StoreErrorKind::Setup
             | StoreErrorKind::Constraint
             | StoreErrorKind::Corrupt

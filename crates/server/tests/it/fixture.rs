@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use fencepost_api::rest::ConfigValue;
 use fencepost_core::hook::Hooks;
-use fencepost_core::time::{Span, Timestamp};
+use fencepost_core::time::{BootInstant, Span, Timestamp};
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{Health, SharedHealth};
 use fencepost_engine::env::Env;
@@ -232,9 +232,10 @@ impl Fixture {
 }
 
 fn env(clock: &Arc<AtomicI64>) -> Env {
-    let (wall, random) = (Arc::clone(clock), AtomicU64::new(1));
+    let (wall, boot, random) = (Arc::clone(clock), Arc::clone(clock), AtomicU64::new(1));
     Env {
         wall: Arc::new(move || Timestamp::from_micros(wall.load(Ordering::SeqCst))),
+        boottime: Arc::new(move || BootInstant::from_micros(boot.load(Ordering::SeqCst))),
         // A full-period generator: different at each draw, the same in each test.
         random: Arc::new(move || {
             let next =

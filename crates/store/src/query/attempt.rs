@@ -63,6 +63,9 @@ macro_rules! columns {
     };
 }
 
+mod left;
+pub use left::left_by;
+
 fn decode(row: Row) -> Result<Attempt, StoreError> {
     let mut c: Columns = row.columns("attempt");
     Ok(Attempt {

@@ -29,12 +29,18 @@ pub struct Job {
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     pub succeeded_by: Option<JobId>,
+    pub detached: bool,
+    /// The epoch in which it registered, or reconciled last.
+    pub epoch: u32,
+    /// The age of its main loop's last turn, as its last beat said.
+    pub loop_age: Span,
 }
 
 macro_rules! columns {
     () => {
         "job_id, kind, state, name, host, pid, pid_start, boot_id, machine_id, home_id, version, \
-         queues, slots, lease_ttl, renew_seq, renewed_at, started_at, ended_at, succeeded_by"
+         queues, slots, lease_ttl, renew_seq, renewed_at, started_at, ended_at, succeeded_by, \
+         detached, epoch, loop_age"
     };
 }
 
@@ -61,6 +67,9 @@ fn decode(row: Row) -> Result<Job, StoreError> {
         started_at: c.time()?,
         ended_at: c.opt_time()?,
         succeeded_by: c.opt_job_id()?,
+        detached: c.flag()?,
+        epoch: c.number()?,
+        loop_age: Span::from_micros(c.int()?),
     })
 }
 
@@ -70,7 +79,7 @@ const JOB_INSERT: Stmt = Stmt::same(
         "INSERT INTO job (",
         columns!(),
         ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-         $18, $19) ON CONFLICT (job_id) DO NOTHING"
+         $18, $19, $20, $21, $22) ON CONFLICT (job_id) DO NOTHING"
     ),
 );
 
@@ -96,6 +105,9 @@ pub async fn insert(tx: &Tx, job: &Job) -> Result<(), StoreError> {
         job.started_at,
         job.ended_at,
         job.succeeded_by,
+        job.detached,
+        job.epoch,
+        job.loop_age.as_micros(),
     ];
     tx.execute(&JOB_INSERT, values).await.map(drop)
 }
@@ -158,10 +170,11 @@ const JOB_SUCCEED: Stmt = Stmt::same(
      WHERE job_id = $1 AND state IN ('running', 'draining', 'stopped')",
 );
 
-/// Ends jobs in favour of their successor: from this commit their claims are its claims.
-pub async fn succeed(tx: &Tx, jobs: &[JobId], successor: JobId) -> Result<(), StoreError> {
+/// Ends jobs in favour of their successor: from this commit their claims are its claims. One that
+/// was declared lost meanwhile hands nothing over: `false`.
+pub async fn succeed(tx: &Tx, jobs: &[JobId], successor: JobId) -> Result<Vec<bool>, StoreError> {
     let sets = jobs.iter().map(|job| values![*job, successor, tx.now()]).collect();
-    tx.execute_many(&JOB_SUCCEED, sets).await.map(drop)
+    Ok(tx.execute_many(&JOB_SUCCEED, sets).await?.into_iter().map(|n| n == 1).collect())
 }
 
 const JOB_STOP: Stmt = Stmt::same(

@@ -48,6 +48,9 @@ pub(crate) fn worker(n: u128) -> Job {
         started_at: at(1),
         ended_at: None,
         succeeded_by: None,
+        detached: false,
+        epoch: 1,
+        loop_age: Span::ZERO,
     }
 }
 

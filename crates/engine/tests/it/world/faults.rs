@@ -27,6 +27,8 @@ struct State {
     passed: u64,
     list: Vec<String>,
     trip: Option<Trip>,
+    /// A point that always fails; empty: none.
+    failing: String,
     is_down: bool,
     /// Failures by chance: the random row, and how many of 1,000 passages.
     chance: Option<(Random, u64)>,
@@ -46,6 +48,9 @@ impl Faults {
     pub(crate) fn pass(&self, point: &str) -> HookVerdict {
         let mut state = self.0.lock().unwrap();
         if state.is_down {
+            return HookVerdict::Fail;
+        }
+        if !state.failing.is_empty() && state.failing == point {
             return HookVerdict::Fail;
         }
         state.passed += 1;
@@ -75,6 +80,11 @@ impl Faults {
         state.passed = 0;
         state.list.clear();
         state.trip = trip;
+    }
+
+    /// Lets every passage of a point fail, until another is named.
+    pub(crate) fn fail(&self, point: &str) {
+        point.clone_into(&mut self.0.lock().unwrap().failing);
     }
 
     /// Lets so many of 1,000 passages fail.

@@ -69,6 +69,9 @@ impl World {
     /// Passes and workers once; then the audit and the books.
     pub(crate) async fn turn(&mut self) -> Turn {
         let mut turn = self.passes().await;
+        let watched = self.watch().await;
+        turn.moved += watched.moved;
+        turn.errors.extend(watched.errors);
         let worked = self.work().await;
         turn.moved += worked.moved;
         turn.errors.extend(worked.errors);

@@ -3,7 +3,7 @@
 use fencepost_core::dag::Dag;
 use fencepost_core::hook::Hooks;
 use fencepost_core::plan::runs::map_element;
-use fencepost_core::time::{Span, Timestamp};
+use fencepost_core::time::{BootInstant, Span, Timestamp};
 use fencepost_dagfile::template::{Context, evaluate};
 use fencepost_engine::env::Env;
 use fencepost_engine::facts::Facts;
@@ -15,25 +15,36 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 
-/// A clock that stands still until it is moved.
+/// A clock that stands still until it is moved: the store's wall clock, and this host's boot time.
 #[derive(Clone)]
-pub(crate) struct Clock(Arc<AtomicI64>);
+pub(crate) struct Clock {
+    wall: Arc<AtomicI64>,
+    boot: Arc<AtomicI64>,
+}
 
 impl Clock {
     pub(crate) fn at(text: &str) -> Self {
         Self::standing_at(text.parse().unwrap())
     }
     pub(crate) fn standing_at(at: Timestamp) -> Self {
-        Self(Arc::new(AtomicI64::new(at.as_micros())))
+        Self { wall: Arc::new(AtomicI64::new(at.as_micros())), boot: Arc::default() }
     }
     pub(crate) fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+        Timestamp::from_micros(self.wall.load(Ordering::SeqCst))
+    }
+    pub(crate) fn boottime(&self) -> BootInstant {
+        BootInstant::from_micros(self.boot.load(Ordering::SeqCst))
     }
     pub(crate) fn step(&self, span: Span) {
-        self.0.fetch_add(span.as_micros(), Ordering::SeqCst);
+        self.wall.fetch_add(span.as_micros(), Ordering::SeqCst);
+        self.boot.fetch_add(span.as_micros(), Ordering::SeqCst);
+    }
+    /// Sets the store's clock only, as a person or a time server does.
+    pub(crate) fn jump(&self, span: Span) {
+        self.wall.fetch_add(span.as_micros(), Ordering::SeqCst);
     }
     pub(crate) fn set(&self, at: Timestamp) {
-        self.0.store(at.as_micros(), Ordering::SeqCst);
+        self.step(at.since(self.now()));
     }
 }
 
@@ -143,9 +154,11 @@ pub(crate) fn env(
     random: &Random,
     undecodable: &Arc<Mutex<BTreeSet<String>>>,
 ) -> Env {
-    let (clock, random, undecodable) = (clock.clone(), random.clone(), Arc::clone(undecodable));
+    let (random, undecodable) = (random.clone(), Arc::clone(undecodable));
+    let (clock, boot) = (clock.clone(), clock.clone());
     Env {
         wall: Arc::new(move || clock.now()),
+        boottime: Arc::new(move || boot.boottime()),
         random: Arc::new(move || random.next()),
         decode: Arc::new(move |ir| {
             let text = ir.to_string();

@@ -7,7 +7,10 @@ use super::machine::{Machine, What};
 use super::{Act, Script};
 use fencepost_core::hook::HookVerdict;
 use fencepost_core::id::{JobId, Token};
+use fencepost_core::lease::Lease;
+use fencepost_core::liveness::Holder;
 use fencepost_core::state::{AttemptState, JobKind};
+use fencepost_core::time::BootInstant;
 use fencepost_core::verdict::Ending;
 use fencepost_engine::Cx;
 use fencepost_engine::error::EngineError;
@@ -24,7 +27,7 @@ use std::collections::BTreeMap;
 
 /// What it knows of a claim.
 #[derive(Debug, Clone)]
-enum Hand {
+pub(super) enum Hand {
     /// To be started under this start id.
     Claimed { what: What, start_id: String },
     /// A shim has it, or had it.
@@ -42,9 +45,13 @@ pub(crate) struct Worker {
     pub(crate) slots: u32,
     pub(crate) is_paused: bool,
     pub(crate) job: Option<JobId>,
-    is_registered: bool,
-    hands: BTreeMap<Token, Hand>,
-    starts: u32,
+    pub(super) is_registered: bool,
+    pub(super) hands: BTreeMap<Token, Hand>,
+    /// With one it beats, and everything that it started ends with its lease.
+    pub(crate) lease: Option<Lease>,
+    pub(super) holder: Option<Holder>,
+    pub(super) beaten_at: Option<BootInstant>,
+    pub(super) starts: u32,
     /// Every answer other than "accepted", with what it was an answer to.
     pub(crate) refusals: Vec<(Token, Refused)>,
 }
@@ -59,6 +66,9 @@ impl Worker {
             job: None,
             is_registered: false,
             hands: BTreeMap::new(),
+            lease: None,
+            holder: None,
+            beaten_at: None,
             starts: 0,
             refusals: Vec::new(),
         }
@@ -69,6 +79,8 @@ impl Worker {
         self.job = None;
         self.is_registered = false;
         self.hands.clear();
+        self.holder = None;
+        self.beaten_at = None;
     }
 
     /// One look for everything that it does; how much it did.
@@ -77,6 +89,10 @@ impl Worker {
             return Ok(0);
         }
         let mut did = self.register(desk).await?;
+        did += self.beat(desk).await?;
+        if !self.is_acting(desk) {
+            return Ok(did + self.report(desk).await?);
+        }
         did += self.answer(desk).await?;
         did += self.start(desk).await?;
         did += self.report(desk).await?;
@@ -98,7 +114,7 @@ impl Worker {
             version: "test".into(),
             queues: self.queues.clone(),
             slots: self.slots,
-            lease_ttl: None,
+            lease_ttl: self.lease.map(|lease| lease.lease_ttl),
         }
     }
 
@@ -108,7 +124,10 @@ impl Worker {
         }
         // A lost answer is asked for again under the same id.
         let job_id = *self.job.get_or_insert_with(|| desk.cx.env.job_id());
+        let sent = (desk.cx.env.boottime)();
         let handed = register(desk.cx, &self.identity(job_id)).await?;
+        let guards = desk.cx.settings.guards;
+        self.holder = self.lease.map(|lease| Holder::new(lease, sent, guards));
         self.is_registered = true;
         for HandedOver { attempt, facts } in handed {
             let what = facts.ok().map(|facts| told(&attempt, &facts));
@@ -185,13 +204,14 @@ impl Worker {
             desk.pass("worker:before_exec")?;
             let act = (desk.script)(&what);
             desk.machine.exec(request.token, what, act);
+            self.push(desk, request.token);
             self.hands.insert(request.token, Hand::Started);
             desk.pass("worker:after_exec")?;
         }
         Ok(requests.len())
     }
 
-    async fn report(&mut self, desk: &mut Desk<'_>) -> Result<usize, EngineError> {
+    pub(super) async fn report(&mut self, desk: &mut Desk<'_>) -> Result<usize, EngineError> {
         let Some(job) = self.job else { return Ok(0) };
         let never_ran = Act { ending: Some(Ending::NeverRan), ..super::stay() };
         let mut reports = Vec::new();

@@ -16,6 +16,7 @@ pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     super::ATTEMPT_HARDEN_STOP,
     super::ATTEMPT_OPEN,
     super::claim::ATTEMPT_HAND_OVER,
+    super::left::ATTEMPT_LEFT,
     super::ATTEMPT_LEVEL,
     super::ATTEMPT_UNCLAIMED,
     super::ATTEMPT_UNSTARTED,

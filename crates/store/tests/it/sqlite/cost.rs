@@ -51,7 +51,9 @@ fn load_work(connection: &Connection) {
         .execute_batch(
             "BEGIN;
              INSERT INTO installation VALUES (1, 'i', 1, 1000000, 1);
-             INSERT INTO job VALUES ('w', 'worker', 'running', 'w', 'h', 1, 1, 'b', 'm', 'home',
+             INSERT INTO job (job_id, kind, state, name, host, pid, pid_start, boot_id, machine_id,
+                 home_id, version, queues, slots, lease_ttl, renew_seq, renewed_at, started_at,
+                 ended_at, succeeded_by, detached) VALUES ('w', 'worker', 'running', 'w', 'h', 1, 1, 'b', 'm', 'home',
                  '0', 'default', 8, NULL, 0, 1, 1, NULL, NULL, 0);
              INSERT INTO pool VALUES ('p', 128, '', 0);
              INSERT INTO dag VALUES ('d', 1, 1, 0, 1, 'd.yaml', 'o', '[]', '', '@daily', 16, 16,

@@ -16,6 +16,12 @@ const GOLDEN: &str = "
     attempt_unclaimed    INDEX attempt_queued
     attempt_unstarted    INDEX attempt_unstarted (claimed_at<?)
     attempt_open         INDEX attempt_open (job_id=? AND token>?)
+    attempt_left         INDEX attempt_open (job_id=? AND token>?)
+    lease_read           INDEX job_live
+    lease_read_detached  INDEX job_detached
+    lease_departed       INDEX job_pages
+    lease_renew          (job_id=?)
+    lease_declare        (job_id=?)
     attempt_in_hand      INDEX hold_run (run_pk=?)
     attempt_start        (token=?)
     attempt_end          (token=?)

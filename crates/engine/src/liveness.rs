@@ -1,0 +1,132 @@
+//! Liveness among processes: who is declared lost, and what becomes of its attempts.
+//!
+//! [`Watch`] is a pass like any other: it reads all leases, lets the core's observer judge, declares
+//! what is over in one small transaction each ([`declare`]), and works the attempts of departed jobs
+//! off in pages ([`settle`]), whoever declared them and whenever. It remembers only what it observed;
+//! a fresh one needs a whole TTL before it can declare anything.
+//!
+//! Two schedulers may do all of this at the same time: one declaration wins by compare-and-set on the
+//! renewal that was observed, and a page locks the departed job's row.
+
+mod declare;
+mod renew;
+mod settle;
+
+pub use renew::{Beat, renew};
+
+use crate::error::EngineError;
+use crate::{Cx, Pass, Report};
+use fencepost_core::id::JobId;
+use fencepost_core::liveness::{Observer, ObserverSettings, Scan, Sight};
+use fencepost_core::time::{BootInstant, Span};
+use fencepost_store::query::event::{self, Event};
+use fencepost_store::query::{installation, lease};
+use std::pin::Pin;
+
+/// A role with a lease of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    pub job_id: JobId,
+    /// The epoch in which it registered.
+    pub epoch: u32,
+    /// `scheduler:NAME`, for the log.
+    pub actor: String,
+}
+
+/// No scan is closer to the last than this.
+const SHORTEST_SCAN: Span = Span::from_millis(100);
+
+/// The pass.
+#[derive(Debug, Default)]
+pub struct Watch {
+    observer: Option<Observer>,
+    last_scan: Option<BootInstant>,
+    /// A tenth of the shortest TTL that was read, if that is less than `scan_interval`.
+    interval: Option<Span>,
+}
+
+impl Pass for Watch {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    fn pass<'a>(
+        &'a mut self,
+        cx: &'a Cx,
+    ) -> Pin<Box<dyn Future<Output = Result<Report, EngineError>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut report = Report::default();
+            let sight = match self.scan(cx).await {
+                Ok(sight) => sight,
+                Err(error) => {
+                    self.observer(cx).failed();
+                    return Err(error);
+                }
+            };
+            alert(cx, &sight).await?;
+            for expired in &sight.expired {
+                report.moved += usize::from(declare::declare(cx, expired).await?);
+            }
+            report.merge(settle::settle(cx).await?);
+            if let Some(interval) = self.interval {
+                report.next_due = Some(cx.store.clock().now().plus(interval));
+            }
+            Ok(report)
+        })
+    }
+}
+
+impl Watch {
+    fn observer(&mut self, cx: &Cx) -> &mut Observer {
+        self.observer.get_or_insert_with(|| {
+            Observer::new(ObserverSettings {
+                scan_interval: cx.settings.scan_interval,
+                heartbeat_interval: cx.settings.heartbeat_interval,
+                mass_loss_percent: cx.settings.mass_loss_percent,
+                guards: cx.settings.guards,
+            })
+        })
+    }
+
+    /// Reads all leases, if the last time is long enough ago.
+    async fn scan(&mut self, cx: &Cx) -> Result<Sight, EngineError> {
+        let started = (cx.env.boottime)();
+        let interval = self.interval.unwrap_or(cx.settings.scan_interval);
+        if self.last_scan.is_some_and(|last| started.since(last) < interval.over(2)) {
+            return Ok(Sight::default());
+        }
+        let tx = cx.store.read("scan_leases").await?;
+        let readings = lease::read(&tx).await?;
+        let epoch = installation::load(&tx).await?.map_or(1, |row| row.epoch);
+        let store_now = tx.now();
+        drop(tx);
+        let ended = (cx.env.boottime)();
+        self.last_scan = Some(started);
+        let shortest = readings.iter().map(|reading| reading.ttl).min();
+        let most = cx.settings.scan_interval;
+        self.interval = shortest.map(|ttl| ttl.over(10).max(SHORTEST_SCAN).min(most));
+        let interval = self.interval.unwrap_or(most);
+        let observer = self.observer(cx);
+        observer.set_scan_interval(interval);
+        Ok(observer.scan(&Scan { started, ended, store_now, epoch, readings: &readings }))
+    }
+}
+
+/// Says at once that many workers fell silent together, before any of them is declared.
+async fn alert(cx: &Cx, sight: &Sight) -> Result<(), EngineError> {
+    if sight.braked.is_empty() {
+        return Ok(());
+    }
+    let jobs: Vec<String> = sight.braked.iter().map(ToString::to_string).collect();
+    let line = Event {
+        kind: "mass_loss_braked",
+        actor: cx.actor().into(),
+        reason: Some(format!("{} workers fell silent together: one TTL more", jobs.len())),
+        evidence: Some(serde_json::json!({ "jobs": jobs })),
+        ..Event::default()
+    };
+    let tx = cx.store.begin("alert").await?;
+    event::append(&tx, vec![line]).await?;
+    tx.commit().await?;
+    Ok(())
+}
