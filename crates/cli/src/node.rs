@@ -24,7 +24,8 @@ use crate::exit::Exit;
 use fencepost_core::guard::Guards;
 use fencepost_core::time::Span;
 use fencepost_engine::dispatcher::Dispatcher;
-use fencepost_engine::drive::{SharedHealth, drive};
+use fencepost_engine::drive::{Ended, SharedHealth, drive};
+use fencepost_engine::liveness::Watch;
 use fencepost_engine::outbox::Outbox;
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
@@ -70,7 +71,7 @@ pub(crate) struct Node {
     pub(crate) address: Address,
     stop: watch::Sender<bool>,
     worker: tokio::task::JoinHandle<Result<Vec<String>, fencepost_api::problem::Problem>>,
-    passes: tokio::task::JoinHandle<()>,
+    passes: tokio::task::JoinHandle<Ended>,
     turns: tokio::task::JoinHandle<()>,
     home: Arc<Home>,
     /// Held for this node's life.
@@ -278,11 +279,12 @@ fn spawn_passes(
     home: &Path,
     health: &SharedHealth,
     stopped: watch::Receiver<bool>,
-) -> tokio::task::JoinHandle<()> {
+) -> tokio::task::JoinHandle<Ended> {
     let passes: Vec<Box<dyn Pass>> = vec![
         Box::new(Scheduler),
         Box::new(Dispatcher),
         Box::new(Reaper),
+        Box::new(Watch::default()),
         Box::new(Outbox::new(effects::perform(home.to_owned()))),
     ];
     tokio::spawn(drive(cx.clone(), passes, Arc::clone(health), stopped))

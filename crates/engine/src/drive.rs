@@ -3,8 +3,14 @@
 //! A turn runs every pass, one after the other. It is repeated at once while something moves, else
 //! when a hint comes, a timer falls due, or `scan_interval` is over. A pass that fails is logged,
 //! counted, and tried again with the next turn: it stops neither the others nor the loop (I28).
+//!
+//! A role with a lease of its own turns only while that lease lets it act. Once it does not, or a
+//! transaction was refused as fenced, the loop ends: what it believed is dropped, and the role
+//! registers as a new job.
 
+use crate::liveness::Own;
 use crate::{Cx, Pass, Report, contention};
+use fencepost_core::liveness::Phase;
 use fencepost_core::time::{Span, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,16 +34,28 @@ pub struct Health {
 /// Shared knowledge of the loop.
 pub type SharedHealth = Arc<Mutex<Health>>;
 
-/// Runs passes until `stop` becomes true.
+/// Why the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was asked to.
+    Stopped,
+    /// The lease of its role is over.
+    Fenced,
+}
+
+/// Runs passes until `stop` becomes true, or the role may not act any more.
 pub async fn drive(
     cx: Cx,
     mut passes: Vec<Box<dyn Pass>>,
     health: SharedHealth,
     mut stop: watch::Receiver<bool>,
-) {
+) -> Ended {
     while !*stop.borrow() {
+        if !may_act(&cx) {
+            return Ended::Fenced;
+        }
         let hint = Arc::clone(&cx.wakes.engine);
-        let report = turn(&cx, &mut passes, &health).await;
+        let Some(report) = turn(&cx, &mut passes, &health).await else { return Ended::Fenced };
         if report.moved > 0 {
             // What moved may be an order to stop: after its commit, a worker that waits should look.
             cx.wakes.workers();
@@ -53,6 +71,12 @@ pub async fn drive(
             () = sleep(wait) => {}
         }
     }
+    Ended::Stopped
+}
+
+fn may_act(cx: &Cx) -> bool {
+    let acts = |own: &Arc<Own>| own.phase((cx.env.boottime)()) == Phase::Acting;
+    cx.own.as_ref().is_none_or(acts)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place of the engine that sleeps")]
@@ -60,7 +84,8 @@ async fn sleep(wait: Span) {
     tokio::time::sleep(wait.to_std()).await;
 }
 
-async fn turn(cx: &Cx, passes: &mut [Box<dyn Pass>], health: &SharedHealth) -> Report {
+/// Every pass once; `None` if the role was fenced meanwhile.
+async fn turn(cx: &Cx, passes: &mut [Box<dyn Pass>], health: &SharedHealth) -> Option<Report> {
     let mut whole = Report::default();
     for pass in passes {
         let name = pass.name();
@@ -72,6 +97,10 @@ async fn turn(cx: &Cx, passes: &mut [Box<dyn Pass>], health: &SharedHealth) -> R
                 whole.merge(report);
                 note(health, name, trouble);
             }
+            Err(error) if error.is_fenced() => {
+                note(health, name, Some(error.to_string()));
+                return None;
+            }
             Err(error) => note(health, name, Some(error.to_string())),
         }
     }
@@ -80,7 +109,10 @@ async fn turn(cx: &Cx, passes: &mut [Box<dyn Pass>], health: &SharedHealth) -> R
     if known.failing.is_empty() {
         known.last_turn_at = Some(cx.store.clock().now());
     }
-    whole
+    if let Some(own) = &cx.own {
+        own.turned((cx.env.boottime)());
+    }
+    Some(whole)
 }
 
 fn soon(cx: &Cx) -> Report {

@@ -1,6 +1,6 @@
 //! Errors of passes and operations.
 
-use fencepost_store::StoreError;
+use fencepost_store::{StoreError, StoreErrorKind};
 
 /// What failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +17,10 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Whether the job that acts may not write any more.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, Self::Store(error) if error.kind == StoreErrorKind::Fenced)
+    }
     /// What is wrong with one DAG version: it stops only itself (I22). Any other error is handed on.
     pub fn of_one_version(self) -> Result<String, Self> {
         match self {

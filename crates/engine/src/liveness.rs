@@ -9,29 +9,22 @@
 //! renewal that was observed, and a page locks the departed job's row.
 
 mod declare;
+mod heart;
+mod own;
 mod renew;
 mod settle;
 
+pub use heart::{Beaten, Heart, Stopped};
+pub use own::{Own, enroll};
 pub use renew::{Beat, renew};
 
 use crate::error::EngineError;
 use crate::{Cx, Pass, Report};
-use fencepost_core::id::JobId;
 use fencepost_core::liveness::{Observer, ObserverSettings, Scan, Sight};
 use fencepost_core::time::{BootInstant, Span};
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::{installation, lease};
 use std::pin::Pin;
-
-/// A role with a lease of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Own {
-    pub job_id: JobId,
-    /// The epoch in which it registered.
-    pub epoch: u32,
-    /// `scheduler:NAME`, for the log.
-    pub actor: String,
-}
 
 /// No scan is closer to the last than this.
 const SHORTEST_SCAN: Span = Span::from_millis(100);
@@ -56,6 +49,11 @@ impl Pass for Watch {
     ) -> Pin<Box<dyn Future<Output = Result<Report, EngineError>> + Send + 'a>> {
         Box::pin(async move {
             let mut report = Report::default();
+            let interval = self.interval(cx);
+            let since = self.last_scan.map(|last| (cx.env.boottime)().since(last));
+            if since.is_some_and(|since| since < interval.over(2)) {
+                return Ok(self.due(cx, report));
+            }
             let sight = match self.scan(cx).await {
                 Ok(sight) => sight,
                 Err(error) => {
@@ -68,10 +66,7 @@ impl Pass for Watch {
                 report.moved += usize::from(declare::declare(cx, expired).await?);
             }
             report.merge(settle::settle(cx).await?);
-            if let Some(interval) = self.interval {
-                report.next_due = Some(cx.store.clock().now().plus(interval));
-            }
-            Ok(report)
+            Ok(self.due(cx, report))
         })
     }
 }
@@ -88,13 +83,21 @@ impl Watch {
         })
     }
 
-    /// Reads all leases, if the last time is long enough ago.
+    fn interval(&self, cx: &Cx) -> Span {
+        self.interval.unwrap_or(cx.settings.scan_interval)
+    }
+
+    /// With leases to observe, the next scan is due by itself.
+    fn due(&self, cx: &Cx, mut report: Report) -> Report {
+        if let Some(interval) = self.interval {
+            report.next_due = Some(cx.store.clock().now().plus(interval));
+        }
+        report
+    }
+
+    /// Reads all leases.
     async fn scan(&mut self, cx: &Cx) -> Result<Sight, EngineError> {
         let started = (cx.env.boottime)();
-        let interval = self.interval.unwrap_or(cx.settings.scan_interval);
-        if self.last_scan.is_some_and(|last| started.since(last) < interval.over(2)) {
-            return Ok(Sight::default());
-        }
         let tx = cx.store.read("scan_leases").await?;
         let readings = lease::read(&tx).await?;
         let epoch = installation::load(&tx).await?.map_or(1, |row| row.epoch);
@@ -105,7 +108,7 @@ impl Watch {
         let shortest = readings.iter().map(|reading| reading.ttl).min();
         let most = cx.settings.scan_interval;
         self.interval = shortest.map(|ttl| ttl.over(10).max(SHORTEST_SCAN).min(most));
-        let interval = self.interval.unwrap_or(most);
+        let interval = self.interval(cx);
         let observer = self.observer(cx);
         observer.set_scan_interval(interval);
         Ok(observer.scan(&Scan { started, ended, store_now, epoch, readings: &readings }))

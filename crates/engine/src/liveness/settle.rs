@@ -30,9 +30,13 @@ pub(super) async fn settle(cx: &Cx) -> Result<Report, EngineError> {
     drop(look);
     let mut report = Report::default();
     for job in departed {
-        let mut after = 0;
+        let (mut after, refused) = (0, report.troubles.len());
         while let Some(last) = page(cx, &job, after, &mut report).await? {
             after = last;
+        }
+        if after > 0 && report.troubles.len() == refused {
+            // Once more from the beginning: nothing is left, and the mark goes.
+            page(cx, &job, 0, &mut report).await?;
         }
     }
     if report.moved > 0 {

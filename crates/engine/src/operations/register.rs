@@ -76,10 +76,11 @@ pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, Engine
 /// Ends the predecessors in the same home; those that handed over. One that is lost does not: its
 /// attempts are on their way already.
 async fn succeed(tx: &Tx, who: &Identity) -> Result<Vec<JobId>, EngineError> {
-    let found = job::predecessors(tx, who.kind, &who.home_id, who.job_id).await?;
-    for predecessor in &found {
-        lease::lock(tx, *predecessor).await?;
+    // Roles without attempts may share a home.
+    if who.kind != JobKind::Worker {
+        return Ok(Vec::new());
     }
+    let found = job::predecessors(tx, who.kind, &who.home_id, who.job_id).await?;
     let handed = job::succeed(tx, &found, who.job_id).await?;
     Ok(found.into_iter().zip(handed).filter(|(_, handed)| *handed).map(|(job, _)| job).collect())
 }
@@ -146,9 +147,14 @@ fn line(who: &Identity, predecessors: &[JobId], claims: usize) -> Event {
 /// A job ends in order; `detached` if it leaves running attempts to their shims and successor.
 pub async fn leave(cx: &Cx, job_id: JobId) -> Result<(), EngineError> {
     let tx = cx.store.begin("leave").await?;
-    let open = attempt::open_of(&tx, job_id, 0, 1).await?;
-    let running = open.iter().any(|attempt| attempt.state != AttemptState::Ended);
+    lease::lock(&tx, job_id).await?;
+    let open = open_states(&tx, job_id).await?;
+    let running = open.iter().any(|state| *state != AttemptState::Claimed);
     job::stop(&tx, job_id, running).await?;
+    if !running && !open.is_empty() {
+        // Claims that were never started: orphans at once.
+        lease::orphan(&tx, job_id).await?;
+    }
     let left = Event {
         kind: "job_stopped",
         actor: log::SCHEDULER.into(),
@@ -159,4 +165,16 @@ pub async fn leave(cx: &Cx, job_id: JobId) -> Result<(), EngineError> {
     event::append(&tx, vec![left]).await?;
     tx.commit().await?;
     Ok(())
+}
+
+async fn open_states(tx: &Tx, job_id: JobId) -> Result<Vec<AttemptState>, EngineError> {
+    let (mut states, mut after) = (Vec::new(), 0);
+    loop {
+        let page = attempt::open_of(tx, job_id, after, PAGE).await?;
+        states.extend(page.iter().map(|open| open.state));
+        match page.last() {
+            Some(last) if page.len() == PAGE as usize => after = last.token.as_i64(),
+            Some(_) | None => return Ok(states),
+        }
+    }
 }

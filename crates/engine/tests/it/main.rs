@@ -13,6 +13,7 @@ mod leases;
 mod limits;
 mod reports;
 mod retries;
+mod roles;
 mod schedules;
 mod starvation;
 mod stops;

@@ -170,7 +170,7 @@ async fn a_random_series_of_jumps_crashes_and_pauses_makes_each_slot_once() {
         pause_dag(&world.cx, "d", false, "me").await.unwrap();
         for _ in 0..200 {
             let turn = world.settle().await;
-            if turn.next_due.is_none_or(|at| at.since(newest) > Span::from_mins(1)) {
+            if turn.next_due.is_none_or(|at| at.since(newest) >= Span::from_mins(1)) {
                 break;
             }
             world.pass_time(Span::from_secs(6));

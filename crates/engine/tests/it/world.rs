@@ -14,7 +14,7 @@ mod views;
 mod worker;
 
 pub(crate) use faults::{Faults, Kind, Trip};
-pub(crate) use leases::{BEAT, SCAN, TTL};
+pub(crate) use leases::{BEAT, SCAN, TTL, lease};
 pub(crate) use machine::{Act, Machine, What, exit, gone, says, stay};
 pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;

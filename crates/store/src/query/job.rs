@@ -167,7 +167,7 @@ pub async fn predecessors(
 const JOB_SUCCEED: Stmt = Stmt::same(
     "job_succeed",
     "UPDATE job SET state = 'stopped', succeeded_by = $2, ended_at = COALESCE(ended_at, $3)
-     WHERE job_id = $1 AND state IN ('running', 'draining', 'stopped')",
+     WHERE job_id = $1 AND state IN ('running', 'draining', 'stopped') AND succeeded_by IS NULL",
 );
 
 /// Ends jobs in favour of their successor: from this commit their claims are its claims. One that

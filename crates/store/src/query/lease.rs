@@ -69,13 +69,13 @@ async fn not_renewed(tx: &Tx, job: JobId) -> Result<Renewed, StoreError> {
 const LEASE_READ: Stmt = Stmt::same(
     "lease_read",
     "SELECT job_id, kind, lease_ttl, renew_seq, renewed_at, detached FROM job
-     WHERE state IN ('running', 'draining') AND lease_ttl IS NOT NULL ORDER BY job_id LIMIT 50000",
+     WHERE state IN ('running', 'draining') AND lease_ttl IS NOT NULL LIMIT 50000",
 );
 const LEASE_READ_DETACHED: Stmt = Stmt::same(
     "lease_read_detached",
     "SELECT job_id, kind, lease_ttl, renew_seq, renewed_at, detached FROM job
      WHERE state = 'stopped' AND detached = 1 AND succeeded_by IS NULL AND lease_ttl IS NOT NULL
-     ORDER BY job_id LIMIT 50000",
+     LIMIT 50000",
 );
 
 /// Every lease that can run out. A job without a TTL (a standalone's) is never observed.
@@ -110,7 +110,8 @@ pub async fn shortest_ttl(tx: &Tx) -> Result<Option<Span>, StoreError> {
 }
 
 const LEASE_LOCK: Stmt =
-    Stmt::same("lease_lock", "SELECT renew_seq, renewed_at FROM job WHERE job_id = $1");
+    Stmt::same("lease_lock", "SELECT renew_seq, renewed_at FROM job WHERE job_id = $1")
+        .locking(" FOR UPDATE");
 
 /// Locks a job's row against everything that acts for it and against its renewal, and reads the
 /// renewal: (number, instant).
@@ -213,7 +214,8 @@ const LEASE_ASSERT: Stmt = Stmt::same(
     "lease_assert",
     "SELECT job_id FROM job WHERE job_id = $1 AND epoch = $2 AND state = 'running'
         AND EXISTS (SELECT 1 FROM installation WHERE one = 1 AND epoch = $2)",
-);
+)
+.locking(" FOR KEY SHARE");
 
 /// Whether a job may write as itself: it runs, and its epoch is the installation's.
 pub async fn assert_own(tx: &Tx, job: JobId, epoch: u32) -> Result<bool, StoreError> {
@@ -223,7 +225,8 @@ pub async fn assert_own(tx: &Tx, job: JobId, epoch: u32) -> Result<bool, StoreEr
 const LEASE_ALIVE: Stmt = Stmt::same(
     "lease_alive",
     "SELECT job_id FROM job WHERE job_id = $1 AND state IN ('running', 'draining')",
-);
+)
+.locking(" FOR KEY SHARE");
 
 /// Whether a job is not over; it cannot be declared lost until this transaction ends.
 pub async fn is_alive(tx: &Tx, job: JobId) -> Result<bool, StoreError> {

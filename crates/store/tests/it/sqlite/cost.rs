@@ -16,7 +16,9 @@ pub(super) fn load_history(connection: &Connection, count: u32) {
     let runs = count / WIDTH;
     let text = format!(
         "BEGIN;
-         INSERT OR IGNORE INTO job VALUES ('old', 'worker', 'stopped', 'w', 'h', 1, 1, 'b', 'm',
+         INSERT OR IGNORE INTO job (job_id, kind, state, name, host, pid, pid_start, boot_id,
+             machine_id, home_id, version, queues, slots, lease_ttl, renew_seq, renewed_at,
+             started_at, ended_at, succeeded_by, detached) VALUES ('old', 'worker', 'stopped', 'w', 'h', 1, 1, 'b', 'm',
              'home', '0', 'default', 8, NULL, 0, 1, 1, 2, NULL, 0);
          CREATE TEMP TABLE n AS WITH RECURSIVE n(i) AS (
              SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {runs}) SELECT i FROM n;

@@ -17,8 +17,6 @@ const GOLDEN: &str = "
     attempt_unstarted    INDEX attempt_unstarted (claimed_at<?)
     attempt_open         INDEX attempt_open (job_id=? AND token>?)
     attempt_left         INDEX attempt_open (job_id=? AND token>?)
-    lease_read           INDEX job_live
-    lease_read_detached  INDEX job_detached
     lease_departed       INDEX job_pages
     lease_renew          (job_id=?)
     lease_declare        (job_id=?)
