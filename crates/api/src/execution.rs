@@ -249,6 +249,9 @@ pub struct Beat {
     pub job_id: String,
     /// Increasing: a delayed beat renews nothing.
     pub seq: i64,
+    /// The age of its main loop's last turn.
+    #[serde(default)]
+    pub loop_age_ms: u64,
     /// Tokens that it holds.
     pub inventory: Vec<String>,
     /// Checkpoints that are new since the last beat: (token, content in hexadecimal).
@@ -259,6 +262,10 @@ pub struct Beat {
 /// What a beat is answered with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beaten {
+    /// Its job is over, and nothing was renewed: it ends what it has, reports that, and registers as a
+    /// new job.
+    #[serde(default)]
+    pub is_over: bool,
     /// Of the inventory: those that are no longer its own. They are to be ended.
     pub disowned: Vec<String>,
 }

@@ -16,6 +16,7 @@ mod settle;
 
 pub use heart::{Beaten, Heart, Stopped};
 pub use own::{Own, enroll};
+pub(crate) use renew::renewals;
 pub use renew::{Beat, renew};
 
 use crate::error::EngineError;

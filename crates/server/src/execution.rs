@@ -112,7 +112,7 @@ impl Execution {
         let own = beat(request)?;
         let taken = self.beats.ask(own, |batch| renew(&self.cx, batch)).await?;
         let names = taken.disowned.iter().map(|token| token.as_i64().to_string());
-        Ok(Beaten { disowned: names.collect() })
+        Ok(Beaten { is_over: taken.is_over, disowned: names.collect() })
     }
 }
 

@@ -11,7 +11,7 @@ use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::job::{self, Job};
-use fencepost_store::query::{checkpoint, installation, lease};
+use fencepost_store::query::{installation, lease};
 
 /// Who it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -154,7 +154,13 @@ async fn a_registration_that_arrives_after_its_successors_takes_nothing_away() {
     assert!(matches!(late, EngineError::Refused(Refusal::AlreadyTerminal { .. })), "{late}");
     assert_eq!(world.attempt(world.machine.token_of("t")).await.job_id, owner);
     // Nor does its beat bring it back.
-    let late = Beat { job_id: old.job_id, seq: 99, inventory: vec![], checkpoints: vec![] };
+    let late = Beat {
+        job_id: old.job_id,
+        seq: 99,
+        loop_age: Span::ZERO,
+        inventory: vec![],
+        checkpoints: vec![],
+    };
     beat::take(&world.cx, &[late]).await.unwrap();
     world.machine.finish("t", exit(0));
     world.finish().await;

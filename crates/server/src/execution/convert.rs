@@ -110,6 +110,7 @@ pub(super) fn beat(request: Beat) -> Result<beat::Beat, Failure> {
     Ok(beat::Beat {
         job_id: job(&request.job_id)?,
         seq: request.seq,
+        loop_age: Span::from_millis(i64::try_from(request.loop_age_ms).unwrap_or(i64::MAX)),
         inventory: inventory.collect::<Result<_, _>>()?,
         checkpoints,
     })

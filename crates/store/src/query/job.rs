@@ -188,27 +188,6 @@ pub async fn stop(tx: &Tx, job: JobId, detached: bool) -> Result<bool, StoreErro
     Ok(tx.execute(&JOB_STOP, values![job, tx.now(), detached]).await? == 1)
 }
 
-const JOB_RENEW: Stmt = Stmt::same(
-    "job_renew",
-    "UPDATE job SET renew_seq = $2, renewed_at = $3
-     WHERE job_id = $1 AND renew_seq < $2 AND state IN ('running', 'draining')",
-)
-.batched(
-    1,
-    "UPDATE job SET renew_seq = u.seq, renewed_at = u.at FROM (SELECT j.job_id, w.seq, \
-        w.at, w.ord FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS \
-        w(job_id, seq, at, ord) JOIN job j ON j.job_id = w.job_id WHERE j.renew_seq < w.seq \
-        AND j.state IN ('running', 'draining') ORDER BY j.job_id FOR NO KEY UPDATE OF j) u \
-        WHERE job.job_id = u.job_id AND job.renew_seq < u.seq AND job.state IN ('running', \
-        'draining') RETURNING u.ord",
-);
-
-/// Renews leases: (job, sequence number). A late beat renews nothing.
-pub async fn renew(tx: &Tx, beats: &[(JobId, i64)]) -> Result<(), StoreError> {
-    let sets = beats.iter().map(|(job, seq)| values![*job, *seq, tx.now()]).collect();
-    tx.execute_many(&JOB_RENEW, sets).await.map(drop)
-}
-
 const JOB_PRUNE: Stmt = Stmt::same(
     "job_prune",
     "DELETE FROM job WHERE job_id IN (
@@ -222,4 +201,4 @@ pub async fn prune(tx: &Tx, ended_before: Timestamp) -> Result<u64, StoreError> 
 }
 
 pub(super) const STATEMENTS: &[Stmt] =
-    &[JOB_INSERT, JOB_GET, JOB_LIVE, JOB_PREDECESSORS, JOB_SUCCEED, JOB_STOP, JOB_RENEW, JOB_PRUNE];
+    &[JOB_INSERT, JOB_GET, JOB_LIVE, JOB_PREDECESSORS, JOB_SUCCEED, JOB_STOP, JOB_PRUNE];

@@ -39,6 +39,16 @@ const LEASE_RENEW: Stmt = Stmt::same(
     "lease_renew",
     "UPDATE job SET renew_seq = $2, renewed_at = $3, loop_age = $5
      WHERE job_id = $1 AND renew_seq < $4 AND state IN ('running', 'draining')",
+)
+.batched(
+    1,
+    "UPDATE job SET renew_seq = u.seq, renewed_at = u.at, loop_age = u.age FROM (SELECT \
+        j.job_id, w.seq, w.at, w.below, w.age, w.ord FROM unnest($1::text[], $2::bigint[], \
+        $3::bigint[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS w(job_id, seq, at, below, \
+        age, ord) JOIN job j ON j.job_id = w.job_id WHERE j.renew_seq < w.below AND j.state IN \
+        ('running', 'draining') ORDER BY j.job_id FOR NO KEY UPDATE OF j) u WHERE job.job_id = \
+        u.job_id AND job.renew_seq < u.below AND job.state IN ('running', 'draining') \
+        RETURNING u.ord",
 );
 const LEASE_STATE: Stmt = Stmt::same("lease_state", "SELECT state FROM job WHERE job_id = $1");
 

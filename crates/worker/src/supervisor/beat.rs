@@ -26,7 +26,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
         since_beat = Duration::ZERO;
         seen.keep(&inventory);
         let checkpoints = checkpoints(&shared, &mut seen);
-        let beat = Beat { job_id: shared.who.job_id.clone(), seq, inventory, checkpoints };
+        let job_id = shared.who.job_id.clone();
+        let beat = Beat { job_id, seq, loop_age_ms: 0, inventory, checkpoints };
         // A beat that fails is followed by the next one; deadlines are pushed by time alone here,
         // since in standalone mode the store lies under the same kernel and home lock.
         if let Ok(answer) = shared.api.beat(beat).await {

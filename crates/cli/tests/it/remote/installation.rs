@@ -4,7 +4,7 @@ use fencepost_api::execution::{Answer, Ended, ExecutionApi, Register, Report};
 use fencepost_api::problem::Problem;
 use fencepost_core::guard::Guards;
 use fencepost_core::hook::Hooks;
-use fencepost_core::time::Timestamp;
+use fencepost_core::time::{BootInstant, Timestamp};
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{SharedHealth, drive};
 use fencepost_engine::env::Env;
@@ -61,6 +61,10 @@ fn random() -> u64 {
 fn env() -> Env {
     Env {
         wall: Arc::new(now),
+        boottime: Arc::new(|| {
+            let micros = ClockKind::Boottime.now_ns() / 1_000;
+            BootInstant::from_micros(i64::try_from(micros).unwrap())
+        }),
         random: Arc::new(random),
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
         evaluate: Arc::new(render::condition),

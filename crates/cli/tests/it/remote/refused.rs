@@ -31,7 +31,13 @@ fn poll(job_id: &str) -> Poll {
 }
 
 fn beat(job_id: &str) -> Beat {
-    Beat { job_id: job_id.into(), seq: 1, inventory: Vec::new(), checkpoints: Vec::new() }
+    Beat {
+        job_id: job_id.into(),
+        seq: 1,
+        loop_age_ms: 0,
+        inventory: Vec::new(),
+        checkpoints: Vec::new(),
+    }
 }
 
 async fn claimed(own: &Installation, api: &HttpExecution, job_id: &str) -> String {

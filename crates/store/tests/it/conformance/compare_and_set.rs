@@ -8,6 +8,7 @@ use fencepost_core::state::{AttemptState, JobState, RunState, StopReason, TiStat
 use fencepost_core::time::Span;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Started, StopRequest};
+use fencepost_store::query::lease::{self, Renewal, Renewed};
 use fencepost_store::query::pool::{self, Hold};
 use fencepost_store::query::task_instance::{self, TiChange};
 use fencepost_store::query::{dag, job, run};
@@ -24,6 +25,10 @@ conformance!(
     a_late_beat_renews_nothing,
     i14_a_pool_remembers_that_it_was_made_smaller,
 );
+
+fn beats(seq: i64) -> Renewal {
+    Renewal { job: job_id(1), seq, below: seq, loop_age: Span::ZERO }
+}
 
 async fn one(tx: &Tx, token: Token) -> Attempt {
     attempt::get(tx, &[token]).await.unwrap().remove(0)
@@ -218,12 +223,13 @@ async fn a_late_beat_renews_nothing(place: &impl Place) {
     let tx = store.begin("beats").await.unwrap();
     let seq = async || job::get(&tx, job_id(1)).await.unwrap().unwrap().renew_seq;
     for (beat, expected) in [(5, 5), (3, 5), (5, 5), (6, 6)] {
-        job::renew(&tx, &[(job_id(1), beat)]).await.unwrap();
+        lease::renew(&tx, &mut [beats(beat)]).await.unwrap();
         assert_eq!(seq().await, expected);
     }
     assert!(job::stop(&tx, job_id(1), false).await.unwrap());
     assert!(!job::stop(&tx, job_id(1), false).await.unwrap());
-    job::renew(&tx, &[(job_id(1), 9)]).await.unwrap();
+    let late = lease::renew(&tx, &mut [beats(9)]).await.unwrap();
+    assert_eq!(late, [(job_id(1), Renewed::Over(JobState::Stopped))]);
     let ended = job::get(&tx, job_id(1)).await.unwrap().unwrap();
     assert_eq!((ended.renew_seq, ended.state), (6, JobState::Stopped), "no beat revives it");
     assert_eq!(job::live(&tx).await.unwrap().len(), 1);
