@@ -138,8 +138,7 @@ impl World {
 
     /// Another process on the same store, with hooks of its own.
     pub(crate) fn other(&self, hooks: Hooks) -> Cx {
-        let path = self.folder.path().join("store.db");
-        let store = surroundings::open(&path, &self.clock, hooks).unwrap();
+        let store = self.place.open(&self.clock, hooks).unwrap();
         let env = surroundings::env(&self.clock, &self.random, &self.undecodable);
         Cx::new(store, env, self.cx.settings)
     }
