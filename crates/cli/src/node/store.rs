@@ -75,6 +75,7 @@ pub(crate) fn failed(error: &StoreError) -> CliError {
         StoreErrorKind::Setup => Exit::Usage,
         StoreErrorKind::Unavailable
         | StoreErrorKind::Contended
+        | StoreErrorKind::Fenced
         | StoreErrorKind::Full
         | StoreErrorKind::Constraint
         | StoreErrorKind::Corrupt
