@@ -11,6 +11,7 @@ use crate::{Row, Stmt, StoreError, Tx, values};
 use fencepost_core::id::{AttemptId, JobId, Token};
 use fencepost_core::state::{AttemptState, CountedAs, Outcome, StopReason, Why};
 use fencepost_core::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An attempt's row.
 #[derive(Debug, Clone, PartialEq)]
@@ -194,13 +195,14 @@ const ATTEMPT_BY_ID: Stmt = Stmt::same(
     concat!("SELECT ", columns!(), " FROM attempt WHERE attempt_id = $1"),
 );
 
-/// The attempts of those tokens that exist, by token; locked in a transaction that may write, in
-/// that order. Their instances are to be locked before.
+/// The attempts of those tokens that exist, as they are given; locked in a transaction that may
+/// write, in the order of the tokens. Their instances are to be locked before.
 pub async fn get(tx: &Tx, tokens: &[Token]) -> Result<Vec<Attempt>, StoreError> {
-    let mut tokens = tokens.to_vec();
-    tokens.sort_unstable();
-    let sets = tokens.iter().map(|token| values![*token]).collect();
-    decode_all(tx.query_many(&ATTEMPT_GET, sets).await?)
+    let sorted: BTreeSet<Token> = tokens.iter().copied().collect();
+    let sets = sorted.iter().map(|token| values![*token]).collect();
+    let found = decode_all(tx.query_many(&ATTEMPT_GET, sets).await?)?;
+    let found: BTreeMap<Token, Attempt> = found.into_iter().map(|a| (a.token, a)).collect();
+    Ok(tokens.iter().filter_map(|token| found.get(token).cloned()).collect())
 }
 
 /// The attempts of those tokens that exist, without a lock: only what never changes is to be relied on.

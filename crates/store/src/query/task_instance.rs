@@ -9,6 +9,7 @@ use fencepost_core::id::Token;
 use fencepost_core::state::TiState;
 use fencepost_core::time::Timestamp;
 use fencepost_core::trigger_rule::UpstreamCounts;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What identifies an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -252,12 +253,14 @@ const TI_GET: Stmt = Stmt::same(
     ),
 );
 
-/// The instances of those keys that exist, in their order; locked in a transaction that may write.
+/// The instances of those keys that exist, as they are given; locked in a transaction that may
+/// write, in the order of the keys.
 pub async fn get(tx: &Tx, keys: &[TiKey]) -> Result<Vec<Ti>, StoreError> {
-    let mut keys = keys.to_vec();
-    keys.sort_unstable();
-    let sets = keys.iter().map(|k| values![k.run_pk, k.task_index, k.map_index]).collect();
-    decode_all(tx.query_many(&TI_GET, sets).await?)
+    let sorted: BTreeSet<TiKey> = keys.iter().copied().collect();
+    let sets = sorted.iter().map(|k| values![k.run_pk, k.task_index, k.map_index]).collect();
+    let found = decode_all(tx.query_many(&TI_GET, sets).await?)?;
+    let found: BTreeMap<TiKey, Ti> = found.into_iter().map(|ti| (ti.key, ti)).collect();
+    Ok(keys.iter().filter_map(|key| found.get(key).cloned()).collect())
 }
 
 const TI_HEAD: Stmt = Stmt::same(
@@ -272,10 +275,11 @@ const TI_HEAD: Stmt = Stmt::same(
 
 /// The heads of some tasks of a run.
 pub async fn heads(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Ti>, StoreError> {
-    let mut tasks = tasks.to_vec();
-    tasks.sort_unstable();
-    let sets = tasks.iter().map(|task| values![run_pk, *task]).collect();
-    decode_all(tx.query_many(&TI_HEAD, sets).await?)
+    let sorted: BTreeSet<u32> = tasks.iter().copied().collect();
+    let sets = sorted.iter().map(|task| values![run_pk, *task]).collect();
+    let found = decode_all(tx.query_many(&TI_HEAD, sets).await?)?;
+    let found: BTreeMap<u32, Ti> = found.into_iter().map(|ti| (ti.key.task_index, ti)).collect();
+    Ok(tasks.iter().filter_map(|task| found.get(task).cloned()).collect())
 }
 
 const TI_OF_TASK: Stmt = Stmt::same(

@@ -6,7 +6,7 @@ use crate::rows::{key, make, mark, marks, settle, ti};
 use fencepost_core::state::{RunState, TiState};
 use fencepost_core::trigger_rule::UpstreamCounts;
 use fencepost_store::query::task_instance::{self, TaskMove};
-use fencepost_store::query::{outbox, run};
+use fencepost_store::query::{attempt, outbox, run};
 
 conformance!(
     a_reader_sees_one_snapshot_and_holds_up_no_writer,
@@ -14,6 +14,7 @@ conformance!(
     a_commit_is_seen_by_the_next_reader,
     marks_of_waiting_runs_do_not_hide_those_of_running_ones,
     candidates_are_of_running_runs_that_are_not_paused,
+    rows_come_in_the_order_in_which_they_are_asked_for,
 );
 
 async fn a_reader_sees_one_snapshot_and_holds_up_no_writer(place: &impl Place) {
@@ -109,4 +110,27 @@ async fn candidates_are_of_running_runs_that_are_not_paused(place: &impl Place) 
     run::pause(&tx, run_pk, false).await.unwrap();
     run::end(&tx, run_pk, RunState::Running, RunState::Failed, "x").await.unwrap();
     assert_eq!(found("p", 9, 0).await, [] as [u32; 0]);
+}
+
+/// Whatever the order of their locks.
+async fn rows_come_in_the_order_in_which_they_are_asked_for(place: &impl Place) {
+    let store = place.open();
+    let run_pk = settle(&store).await;
+    let tx = store.begin("make").await.unwrap();
+    let keys: Vec<_> = (0..4).map(|task| key(run_pk, task)).collect();
+    let made: Vec<_> = keys.iter().map(|key| ti(*key, TiState::None)).collect();
+    task_instance::insert(&tx, &made).await.unwrap();
+    let tokens = crate::rows::queue(&tx, run_pk, 0, 4).await;
+    tx.commit().await.unwrap();
+    for writes in [false, true] {
+        let tx = if writes { store.begin("x").await } else { store.read("x").await }.unwrap();
+        let asked = [keys[2], keys[0], key(run_pk, 9), keys[3]];
+        let found = task_instance::get(&tx, &asked).await.unwrap();
+        let order: Vec<u32> = found.iter().map(|ti| ti.key.task_index).collect();
+        assert_eq!(order, [2, 0, 3]);
+        let heads = task_instance::heads(&tx, run_pk, &[3, 1]).await.unwrap();
+        assert_eq!(heads.iter().map(|ti| ti.key.task_index).collect::<Vec<_>>(), [3, 1]);
+        let found = attempt::get(&tx, &[tokens[3], tokens[1]]).await.unwrap();
+        assert_eq!(found.iter().map(|a| a.token).collect::<Vec<_>>(), [tokens[3], tokens[1]]);
+    }
 }
