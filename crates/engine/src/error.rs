@@ -51,6 +51,8 @@ pub enum Refusal {
     AlreadyTerminal { what: String, state: String },
     #[error("{what} is {state}: cancel it first")]
     StillActive { what: String, state: String },
+    #[error("there is no worker `{0}`")]
+    NoWorker(String),
     #[error("there is no pool `{0}`")]
     NoPool(String),
     #[error("pool `{0}` is in use, or is the default pool")]

@@ -7,6 +7,7 @@ pub mod claim;
 pub mod clear;
 pub mod confirm_dead;
 pub mod dag_files;
+pub mod inspect;
 pub mod logs;
 pub mod mark;
 pub(crate) mod owner;
@@ -18,6 +19,7 @@ pub mod start;
 pub mod stop;
 pub mod take_over;
 pub mod trigger;
+pub mod workers;
 
 use crate::error::{EngineError, Refusal};
 use fencepost_store::Tx;

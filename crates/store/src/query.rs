@@ -22,20 +22,28 @@ pub mod xcom;
 
 use crate::Stmt;
 
-/// The statements of the engine and the audit, for the tests that prepare each on each driver. (The
-/// narrow statements of lists, API tokens and idempotency keys are run by their own tests.)
+/// Every statement, for the tests that prepare each on each driver.
 pub fn all_statements() -> Vec<Stmt> {
     [
+        api_token::STATEMENTS,
         attempt::statements::STATEMENTS,
         attempt_log::STATEMENTS,
         audit::STATEMENTS,
         checkpoint::STATEMENTS,
         dag::STATEMENTS,
         event::STATEMENTS,
+        idempotency::STATEMENTS,
         incident::STATEMENTS,
         installation::STATEMENTS,
         job::STATEMENTS,
         lease::STATEMENTS,
+        listing::attempts::STATEMENTS,
+        listing::dags::STATEMENTS,
+        listing::events::STATEMENTS,
+        listing::jobs::STATEMENTS,
+        listing::pools::STATEMENTS,
+        listing::runs::STATEMENTS,
+        listing::tasks::STATEMENTS,
         outbox::STATEMENTS,
         pool::STATEMENTS,
         run::STATEMENTS,

@@ -23,6 +23,7 @@ mod run;
 mod system;
 mod task;
 mod token;
+mod worker;
 
 pub use attempt::{Attempt, AttemptQuery, Evidence};
 pub use change::{Action, Change, ChangePlan, Clear, Mark};
@@ -39,6 +40,7 @@ pub use run::{Run, RunPatch, RunQuery, TriggerRun};
 pub use system::{ConfigValue, Doctor, Health, HealthComponent, Version, Violation};
 pub use task::{Output, Outputs, Rendered, RenderedField, TaskInstance, TaskQuery};
 pub use token::{Token, TokenCreate, TokenCreated};
+pub use worker::{ConfirmDead, Finding, Worker, WorkerQuery};
 
 /// An instant: RFC 3339, UTC, milliseconds (`2026-11-30T07:52:31.123Z`).
 pub type Time = String;

@@ -52,6 +52,7 @@ pub enum Permission {
     RunRead,
     RunWrite,
     PoolWrite,
+    WorkerWrite,
     SystemRead,
     ConfigRead,
     TokenWrite,
@@ -67,6 +68,7 @@ impl Permission {
             Self::RunRead => "run:read",
             Self::RunWrite => "run:write",
             Self::PoolWrite => "pool:write",
+            Self::WorkerWrite => "worker:write",
             Self::SystemRead => "system:read",
             Self::ConfigRead => "config:read",
             Self::TokenWrite => "token:write",
@@ -114,7 +116,7 @@ impl Role {
             P::DagWrite | P::RunWrite => {
                 matches!(self, Self::Operator | Self::Author | Self::Admin)
             }
-            P::PoolWrite => matches!(self, Self::Operator | Self::Admin),
+            P::PoolWrite | P::WorkerWrite => matches!(self, Self::Operator | Self::Admin),
             P::ConfigRead | P::TokenWrite => matches!(self, Self::Admin),
         }
     }
@@ -187,6 +189,13 @@ routes! {
     POOL_SHOW "pool_show" Get "/pools/{name}" DagRead "-> Pool";
     POOL_PUT "pool_put" Put "/pools/{name}" PoolWrite "PoolPut -> Pool";
     POOL_DELETE "pool_delete" Delete "/pools/{name}" PoolWrite "-> 204; 409 pool-in-use";
+    WORKER_LIST "worker_list" Get "/workers" SystemRead "WorkerQuery -> Page<Worker>, by name";
+    WORKER_SHOW "worker_show" Get "/workers/{id}" SystemRead "-> Worker; `id` may be a name: its newest incarnation";
+    WORKER_DRAIN "worker_drain" Post "/workers/{id}:drain" WorkerWrite "Action, DryRun -> Worker; claims nothing more";
+    WORKER_RESUME "worker_resume" Post "/workers/{id}:resume" WorkerWrite "Action -> Worker";
+    WORKER_REMOVE "worker_remove" Delete "/workers/{id}" WorkerWrite "-> 204; 409 still-active unless it is over and nothing is left of it";
+    WORKER_CONFIRM_DEAD "worker_confirm_dead" Post "/workers:confirm-dead" WorkerWrite "ConfirmDead, DryRun -> Page<Worker>: those that were declared";
+    INSPECT "inspect" Get "/inspect/{question}" SystemRead "ListQuery -> Page<Finding>; schedulers, zombies, orphans, triggers, ghosts";
     TOKEN_LIST "token_list" Get "/tokens" TokenWrite "ListQuery -> Page<Token>";
     TOKEN_CREATE "token_create" Post "/tokens" TokenWrite "TokenCreate -> 201 TokenCreated";
     TOKEN_REVOKE "token_revoke" Delete "/tokens/{id}" TokenWrite "-> 204";

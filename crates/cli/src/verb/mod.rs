@@ -13,6 +13,7 @@ mod events;
 mod explain;
 mod health;
 mod init;
+mod inspect;
 mod logs;
 mod plan;
 mod pools;
@@ -27,6 +28,7 @@ mod tasks;
 mod tokens;
 mod validate;
 mod version;
+mod workers;
 
 use crate::cx::Cx;
 use crate::error::Outcome;
@@ -53,6 +55,9 @@ pub(crate) enum Verb {
     Explain(explain::ExplainArgs),
     Ps(ps::Ps),
     Events(events::Events),
+    #[command(subcommand)]
+    Workers(workers::Workers),
+    Inspect(inspect::InspectArgs),
     #[command(subcommand)]
     Pools(pools::Pools),
     #[command(subcommand)]
@@ -90,6 +95,8 @@ impl Verb {
             Self::Explain(args) => explain::run(cx, args),
             Self::Ps(args) => ps::run(cx, args),
             Self::Events(args) => events::run(cx, args),
+            Self::Workers(args) => workers::run(cx, args),
+            Self::Inspect(args) => inspect::run(cx, &args),
             Self::Pools(args) => pools::run(cx, args),
             Self::Config(args) => config::run(cx, args),
             Self::Context(args) => context::run(cx, args),

@@ -6,6 +6,7 @@ mod event;
 pub(crate) mod run;
 mod system;
 mod task;
+mod worker;
 
 use crate::output::paint::Paint;
 use crate::output::table::Cell;

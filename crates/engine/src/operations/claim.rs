@@ -6,7 +6,7 @@ use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::facts::{AttemptFacts, Facts, Outputs, Reader, outputs_for};
 use fencepost_core::id::{JobId, Token};
-use fencepost_core::state::AttemptState;
+use fencepost_core::state::{AttemptState, JobState};
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::checkpoint;
@@ -57,7 +57,9 @@ pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, En
 
 async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, EngineError> {
     let Some(tx) = owner::begin(cx, "claim", job_id).await? else { return Ok(Vec::new()) };
-    let Some(job) = job::get(&tx, job_id).await? else { return Ok(Vec::new()) };
+    // One that drains keeps what it has, and gets no more.
+    let found = job::get(&tx, job_id).await?.filter(|job| job.state == JobState::Running);
+    let Some(job) = found else { return Ok(Vec::new()) };
     let by = Claimer { job_id, worker: &job.name, host: &job.host };
     let mut tokens = Vec::new();
     for queue in wants.queues {

@@ -20,6 +20,7 @@ mod stops;
 mod two_schedulers;
 mod versions;
 mod watchdogs;
+mod workers;
 mod world;
 
 #[test]

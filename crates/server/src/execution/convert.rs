@@ -51,6 +51,7 @@ fn refusal_code(refusal: &Refusal) -> ProblemCode {
         Refusal::Invalid(_) => ProblemCode::ValidationFailed,
         Refusal::AlreadyTerminal { .. } => ProblemCode::AlreadyTerminal,
         Refusal::StillActive { .. } => ProblemCode::StillActive,
+        Refusal::NoWorker(_) => ProblemCode::NoSuchWorker,
         Refusal::NoPool(_) => ProblemCode::NoSuchPool,
         Refusal::PoolInUse(_) => ProblemCode::PoolInUse,
     }

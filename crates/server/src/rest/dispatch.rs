@@ -5,7 +5,7 @@ use super::call::Call;
 use super::failure::Failure;
 use super::{
     attempts, dags, events, health, logs, marks, openapi, pools, rendered, runs, schedule, system,
-    tasks, tokens,
+    tasks, tokens, workers,
 };
 use fencepost_api::problem::ProblemCode;
 
@@ -64,6 +64,13 @@ async fn handle(call: &Call) -> Done {
         "pool_show" => pools::show(call).await,
         "pool_put" => pools::put(call).await,
         "pool_delete" => pools::delete(call).await,
+        "worker_list" => workers::list(call).await,
+        "worker_show" => workers::show(call).await,
+        "worker_drain" => workers::drain(call).await,
+        "worker_resume" => workers::resume(call).await,
+        "worker_remove" => workers::remove(call).await,
+        "worker_confirm_dead" => workers::confirm_dead(call).await,
+        "inspect" => workers::inspect(call).await,
         "token_list" => tokens::list(call).await,
         "token_create" => tokens::create(call).await,
         "token_revoke" => tokens::revoke(call).await,

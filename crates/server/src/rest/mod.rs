@@ -34,6 +34,7 @@ mod task_view;
 mod tasks;
 mod timings;
 mod tokens;
+mod workers;
 
 pub(crate) use answer::{Answer, Done, response};
 pub(crate) use failure::Failure;

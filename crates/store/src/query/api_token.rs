@@ -125,3 +125,13 @@ const API_TOKEN_REVOKE_MADE_BY: Stmt = Stmt::same(
 pub async fn revoke_made_by(tx: &Tx, created_by: &str) -> Result<u64, StoreError> {
     tx.execute(&API_TOKEN_REVOKE_MADE_BY, values![created_by, tx.now()]).await
 }
+
+pub(super) const STATEMENTS: &[Stmt] = &[
+    API_TOKEN_INSERT,
+    API_TOKEN_BY_HASH,
+    API_TOKEN_GET,
+    API_TOKEN_PAGE,
+    API_TOKEN_REVOKE,
+    API_TOKEN_ADMINS,
+    API_TOKEN_REVOKE_MADE_BY,
+];

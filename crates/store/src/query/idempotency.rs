@@ -72,3 +72,6 @@ const IDEMPOTENCY_PRUNE: Stmt = Stmt::same(
 pub async fn prune(tx: &Tx, age: Span) -> Result<u64, StoreError> {
     tx.execute(&IDEMPOTENCY_PRUNE, values![oldest(tx, age), PRUNED]).await
 }
+
+pub(super) const STATEMENTS: &[Stmt] =
+    &[IDEMPOTENCY_FIND, IDEMPOTENCY_PUT, IDEMPOTENCY_FORGET, IDEMPOTENCY_PRUNE];

@@ -188,6 +188,45 @@ pub async fn stop(tx: &Tx, job: JobId, detached: bool) -> Result<bool, StoreErro
     Ok(tx.execute(&JOB_STOP, values![job, tx.now(), detached]).await? == 1)
 }
 
+const JOB_DRAIN: Stmt = Stmt::same(
+    "job_drain",
+    "UPDATE job SET state = 'draining' WHERE job_id = $1 AND state = 'running'",
+);
+const JOB_RESUME: Stmt = Stmt::same(
+    "job_resume",
+    "UPDATE job SET state = 'running' WHERE job_id = $1 AND state = 'draining'",
+);
+const JOB_REMOVE: Stmt = Stmt::same(
+    "job_remove",
+    "UPDATE job SET removed = 1 WHERE job_id = $1 AND state IN ('stopped', 'lost') AND pages = 0",
+);
+const JOB_CONFIRM_DEAD: Stmt = Stmt::same(
+    "job_confirm_dead",
+    "UPDATE job SET state = 'lost', ended_at = $2, death = 'person', evidence = $3, pages = 1
+     WHERE job_id = $1 AND (state IN ('running', 'draining')
+        OR (state = 'stopped' AND detached = 1 AND succeeded_by IS NULL))",
+);
+
+/// running -> draining: it claims nothing more, and keeps its lease until its attempts are over.
+pub async fn drain(tx: &Tx, job: JobId) -> Result<bool, StoreError> {
+    Ok(tx.execute(&JOB_DRAIN, values![job]).await? == 1)
+}
+
+/// draining -> running.
+pub async fn resume(tx: &Tx, job: JobId) -> Result<bool, StoreError> {
+    Ok(tx.execute(&JOB_RESUME, values![job]).await? == 1)
+}
+
+/// Takes a job that is over, and worked off, from the lists.
+pub async fn remove(tx: &Tx, job: JobId) -> Result<bool, StoreError> {
+    Ok(tx.execute(&JOB_REMOVE, values![job]).await? == 1)
+}
+
+/// Declares a job lost on a person's word; `evidence` is JSON.
+pub async fn confirm_dead(tx: &Tx, job: JobId, evidence: &str) -> Result<bool, StoreError> {
+    Ok(tx.execute(&JOB_CONFIRM_DEAD, values![job, tx.now(), evidence]).await? == 1)
+}
+
 const JOB_PRUNE: Stmt = Stmt::same(
     "job_prune",
     "DELETE FROM job WHERE job_id IN (
@@ -200,5 +239,16 @@ pub async fn prune(tx: &Tx, ended_before: Timestamp) -> Result<u64, StoreError> 
     tx.execute(&JOB_PRUNE, values![ended_before]).await
 }
 
-pub(super) const STATEMENTS: &[Stmt] =
-    &[JOB_INSERT, JOB_GET, JOB_LIVE, JOB_PREDECESSORS, JOB_SUCCEED, JOB_STOP, JOB_PRUNE];
+pub(super) const STATEMENTS: &[Stmt] = &[
+    JOB_INSERT,
+    JOB_GET,
+    JOB_LIVE,
+    JOB_PREDECESSORS,
+    JOB_SUCCEED,
+    JOB_STOP,
+    JOB_DRAIN,
+    JOB_RESUME,
+    JOB_REMOVE,
+    JOB_CONFIRM_DEAD,
+    JOB_PRUNE,
+];

@@ -8,6 +8,7 @@
 pub mod attempts;
 pub mod dags;
 pub mod events;
+pub mod jobs;
 pub mod pools;
 pub mod runs;
 pub mod tasks;

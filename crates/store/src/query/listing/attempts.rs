@@ -116,9 +116,7 @@ pub async fn refused(tx: &Tx, tokens: &[Token]) -> Result<Vec<(Token, u32)>, Sto
         .collect()
 }
 
-/// For the check of their plans.
-#[cfg(test)]
-pub(super) const STATEMENTS: &[Stmt] = &[
+pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     ATTEMPT_PAGES[0],
     ATTEMPT_PAGES[1],
     ATTEMPT_PAGES[2],

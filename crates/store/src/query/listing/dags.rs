@@ -107,9 +107,7 @@ pub async fn broken(tx: &Tx, files: &[&str]) -> Result<Vec<String>, StoreError> 
     rows.into_iter().map(|row| row.columns("import_error").text()).collect()
 }
 
-/// For the check of their plans.
-#[cfg(test)]
-pub(super) const STATEMENTS: &[Stmt] = &[
+pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     VERSION_PAGE,
     VERSION_GET,
     VERSION_NUMBER,

@@ -81,6 +81,5 @@ fn decode(row: Row) -> Result<Logged, StoreError> {
     })
 }
 
-/// For the check of their plans.
-#[cfg(test)]
-pub(super) const STATEMENTS: &[Stmt] = &[EVENT_PAGE_OF_RUN, EVENT_PAGE_OF_ATTEMPT, EVENT_PAGE];
+pub(in crate::query) const STATEMENTS: &[Stmt] =
+    &[EVENT_PAGE_OF_RUN, EVENT_PAGE_OF_ATTEMPT, EVENT_PAGE];

@@ -61,6 +61,4 @@ async fn with_waiting(tx: &Tx, rows: Vec<Row>) -> Result<Vec<PoolUse>, StoreErro
         .collect()
 }
 
-/// For the check of their plans.
-#[cfg(test)]
-pub(super) const STATEMENTS: &[Stmt] = &[POOL_PAGE, POOL_GET, POOL_WAITING];
+pub(in crate::query) const STATEMENTS: &[Stmt] = &[POOL_PAGE, POOL_GET, POOL_WAITING];

@@ -183,7 +183,5 @@ pub async fn count_active(tx: &Tx, dag_id: &str) -> Result<u32, StoreError> {
     row.unwrap_or(Row(vec![])).columns("run").number()
 }
 
-/// For the check of their plans.
-#[cfg(test)]
-pub(super) const STATEMENTS: &[Stmt] =
+pub(in crate::query) const STATEMENTS: &[Stmt] =
     &[RUN_PAGE_OF_DAG, RUN_PAGE, RUN_TASK_COUNTS, RUN_LAST_EVENT, RUN_DOTS, RUN_COUNT_ACTIVE];

@@ -59,6 +59,4 @@ pub async fn outputs(tx: &Tx, ti: TiKey) -> Result<Vec<Output>, StoreError> {
         .collect()
 }
 
-/// For the check of their plans.
-#[cfg(test)]
-pub(super) const STATEMENTS: &[Stmt] = &[TI_PAGE_OF_TASK, XCOM_OF_TI];
+pub(in crate::query) const STATEMENTS: &[Stmt] = &[TI_PAGE_OF_TASK, XCOM_OF_TI];
