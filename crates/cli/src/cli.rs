@@ -5,7 +5,7 @@ use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::global::Global;
 use crate::verb::Verb;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ pub(crate) struct Cli {
 
 /// Runs one call of the binary.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match parse(arguments.collect()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help goes to stdout and is no failure; that nobody reads it is none either.
@@ -50,10 +50,43 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Reads the arguments. `-q` is `--quiet`, but for a worker, whose `-q` names its queues as Airflow's
+/// does: there quiet has its long form alone.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    if verb_of(&command, &arguments) == Some("worker") {
+        command = command
+            .mut_arg("quiet", |quiet| quiet.short(None))
+            .mut_subcommand("worker", |worker| worker.mut_arg("queues", |q| q.short('q')));
+    }
+    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// The first argument that is neither a flag nor the value of one.
+fn verb_of<'a>(command: &clap::Command, arguments: &'a [OsString]) -> Option<&'a str> {
+    let takes_value = |flag: &str| {
+        let (long, short) = (flag.strip_prefix("--"), flag.strip_prefix('-'));
+        command.get_arguments().any(|argument| {
+            let is_it = argument.get_long().is_some_and(|name| long == Some(name))
+                || argument.get_short().is_some_and(|c| short == Some(c.to_string().as_str()));
+            is_it && argument.get_action().takes_values()
+        })
+    };
+    let mut rest = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    while let Some(argument) = rest.next() {
+        if !argument.starts_with('-') {
+            return Some(argument);
+        }
+        if takes_value(argument) {
+            rest.next();
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_contradict_nothing() {
@@ -138,11 +171,19 @@ mod tests {
             ("schedule preview @daily --tz UTC --from 2026-01-01 --to 2026-02-01 -n 3", true),
             ("schedule preview", false),
             ("schedule preview --dag x.yaml", true),
+            ("server --store postgres://h/d --listen 127.0.0.1:0", true),
+            ("scheduler --store postgres://h/d --dags d", true),
+            ("worker --server http://h:1 --name w -q a,b -c 4 --home d --take-over", true),
+            ("--home worker -q dags list", true),
+            ("dags list --tag worker -q", true),
+            ("-o json --home x worker -q a --quiet", true),
+            ("server -q a", false),
             ("backfill list", false),
             ("", false),
         ] {
             let words = std::iter::once("fencepost").chain(line.split_whitespace());
-            assert_eq!(Cli::try_parse_from(words).is_ok(), good, "{line}");
+            let words = words.map(OsString::from).collect();
+            assert_eq!(parse(words).is_ok(), good, "{line}");
         }
     }
 }

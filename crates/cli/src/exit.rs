@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     TimedOut = 8,
     /// A person is needed.
     Held = 9,
+    /// Inside a task: its attempt is not the current one.
+    Fenced = 76,
     Interrupted = 130,
 }
 

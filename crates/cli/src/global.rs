@@ -32,6 +32,9 @@ pub(crate) struct Global {
     /// A file with the API token [env: FENCEPOST_TOKEN] [default: $FENCEPOST_HOME/token]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Certificates to trust towards the server, PEM [env: FENCEPOST_CA] [default: the system's]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
     /// The home of this installation [env: FENCEPOST_HOME] [default: ~/.fencepost]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,

@@ -10,13 +10,21 @@ mod epoch;
 mod hooks;
 mod identity;
 mod logs;
+mod scheduler;
 mod serve;
+mod server;
+mod shared;
 pub(crate) mod store;
 mod store_lock;
 mod surroundings;
+mod worker;
 
 pub(crate) use dag_folder::{DagFolder, load_dag};
-pub(crate) use serve::Address;
+pub(crate) use logs::StoreLogs;
+pub(crate) use scheduler::Scheduler as SchedulerNode;
+pub(crate) use serve::{Address, trusted};
+pub(crate) use server::Server as ServerNode;
+pub(crate) use worker::{Detached, Employer, Worker as WorkerNode};
 
 use crate::config::Settings;
 use crate::error::{CliError, Outcome};
@@ -26,17 +34,20 @@ use fencepost_core::time::Span;
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{Ended, SharedHealth, drive};
 use fencepost_engine::liveness::Watch;
-use fencepost_engine::outbox::Outbox;
+use fencepost_engine::outbox::{Outbox, Perform};
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass};
+use fencepost_server::auth::ensure_owner_token;
 use fencepost_server::execution::Execution;
+use fencepost_server::execution::http::Serves;
 use fencepost_store::Store;
 use fencepost_store::query::{installation, pool};
 use fencepost_worker::attempt::{AttemptHost, OsHost};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::home::{self, Home, HomeClaim, TakeOver};
-use fencepost_worker::supervisor::{self, Supervisor, TaskApi};
+use fencepost_worker::supervisor::{self, Supervisor};
+use logs::HomeLogs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +57,8 @@ use tokio::sync::watch;
 const DEFAULT_POOL_SLOTS: i64 = 128;
 /// How often the home's lock says that its holder turns.
 const TURN: Duration = Duration::from_secs(5);
+/// How often a part that should not end is looked at.
+const LOOK: Duration = Duration::from_millis(200);
 /// Beats without a turn after which a holder counts as stalled.
 const STALLED: Duration = Duration::from_secs(15);
 
@@ -102,10 +115,10 @@ impl Node {
         prepare(&cx, path, &installation_id).await?;
         // Bound before anything runs, since the tasks are told where it is; served at the end.
         let listener = serve::bind(settings).await?;
-        worker_settings.api = Some(TaskApi { url: listener.address.to_string(), ca: None });
+        worker_settings.api = Some(serve::for_tasks(settings, &listener));
         let (stop, stopped) = watch::channel(false);
         let host = host(path, &home)?;
-        let who = identity::identity(&cx, &home, settings);
+        let who = identity::identity(&surroundings::uuid(), &home, settings);
         let execution = Execution::new(cx.clone()).until(stopped.clone());
         let worker = Supervisor::new(
             Arc::new(execution.clone()),
@@ -117,10 +130,21 @@ impl Node {
         let trouble = worker.trouble();
         let worker = tokio::spawn(worker.run(stopped.clone()));
         let health = SharedHealth::default();
-        let passes = spawn_passes(&cx, path, &health, stopped.clone());
+        let passes = spawn_passes(&cx, effects::perform(path.clone()), &health, stopped.clone());
         let turns = tokio::spawn(turn(Arc::clone(&home)));
-        let parts = serve::Parts { health, trouble: Arc::new(trouble), execution, stopped };
-        let address = serve::listen(&cx, &options, listener, parts).await?;
+        ensure_owner_token(&cx, &path.join("token"))
+            .await
+            .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
+        let parts = serve::Parts {
+            health,
+            trouble: Arc::new(trouble),
+            logs: Arc::new(HomeLogs(path.clone())),
+            execution,
+            serves: Serves::Attempts,
+            stopped,
+        };
+        let (address, _) = serve::listen(&cx, &options, listener, parts);
+        serve::write_address(path, &address)?;
         Ok(Self { cx, address, stop, worker, passes, turns, home, _store_lock: store_lock })
     }
 
@@ -164,16 +188,20 @@ fn sqlite_path(settings: &Settings) -> Outcome<PathBuf> {
 fn lock_home(options: &Options, store: &Path) -> Outcome<(Arc<Home>, String)> {
     let known = Store::installation_of(store).or_else(|| identity::of_home(&options.home));
     let installation_id = known.unwrap_or_else(surroundings::uuid);
+    Ok((lock(options, &installation_id)?, installation_id))
+}
+
+/// Takes the home for this process's life.
+fn lock(options: &Options, installation_id: &str) -> Outcome<Arc<Home>> {
     let claim = HomeClaim {
-        installation_id: installation_id.clone(),
+        installation_id: installation_id.to_owned(),
         machine_id: home::machine_id(),
         worker_name: identity::worker_name(&options.settings),
     };
     let quiet_ns = u64::try_from(STALLED.as_nanos()).unwrap_or(u64::MAX);
     let take_over =
         if options.take_over { TakeOver::Always } else { TakeOver::IfStalled { quiet_ns } };
-    let home = home::lock(&options.home, &claim, take_over).map_err(refused)?;
-    Ok((Arc::new(home), installation_id))
+    home::lock(&options.home, &claim, take_over).map(Arc::new).map_err(refused)
 }
 
 fn refused(error: home::HomeError) -> CliError {
@@ -192,15 +220,25 @@ fn refused(error: home::HomeError) -> CliError {
     CliError::new(exit, text)
 }
 
-/// The rows that a fresh store needs, and the epoch of this start.
-async fn prepare(cx: &Cx, home: &Path, installation_id: &str) -> Outcome<()> {
-    let failed =
-        |error: fencepost_store::StoreError| CliError::new(Exit::Unexpected, error.to_string());
-    let tx = cx.store.begin("prepare").await.map_err(failed)?;
+/// The rows that a fresh store needs; whether it was fresh.
+async fn prepare_rows(cx: &Cx, installation_id: &str) -> Outcome<bool> {
+    let tx = cx.store.begin("prepare_rows").await.map_err(failed)?;
     let fresh = installation::make(&tx, installation_id).await.map_err(failed)?;
     pool::make(&tx, "default_pool", DEFAULT_POOL_SLOTS, "every task that names no other")
         .await
         .map_err(failed)?;
+    tx.commit().await.map_err(failed)?;
+    Ok(fresh)
+}
+
+fn failed(error: fencepost_store::StoreError) -> CliError {
+    CliError::new(Exit::Unexpected, error.to_string())
+}
+
+/// The rows that a fresh store needs, and the epoch of this start.
+async fn prepare(cx: &Cx, home: &Path, installation_id: &str) -> Outcome<()> {
+    let fresh = prepare_rows(cx, installation_id).await?;
+    let tx = cx.store.begin("prepare").await.map_err(failed)?;
     let stored = installation::load(&tx).await.map_err(failed)?;
     // A fresh store begins with epoch 1, every later start with a new one.
     let epoch = epoch::next(home, stored.as_ref().filter(|_| !fresh))?;
@@ -276,7 +314,7 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
 
 fn spawn_passes(
     cx: &Cx,
-    home: &Path,
+    perform: Perform,
     health: &SharedHealth,
     stopped: watch::Receiver<bool>,
 ) -> tokio::task::JoinHandle<Ended> {
@@ -285,9 +323,16 @@ fn spawn_passes(
         Box::new(Dispatcher),
         Box::new(Reaper),
         Box::new(Watch::default()),
-        Box::new(Outbox::new(effects::perform(home.to_owned()))),
+        Box::new(Outbox::new(perform)),
     ];
     tokio::spawn(drive(cx.clone(), passes, Arc::clone(health), stopped))
+}
+
+/// Ready once a task has ended by itself.
+async fn ended<T>(task: &tokio::task::JoinHandle<T>) {
+    while !task.is_finished() {
+        surroundings::pause(LOOK).await;
+    }
 }
 
 /// Shows that this process turns, for a newcomer that wants its home.

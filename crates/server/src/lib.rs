@@ -8,3 +8,4 @@ mod body;
 pub mod execution;
 pub mod render;
 pub mod rest;
+pub mod tls;

@@ -32,8 +32,9 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use patience::Patience;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// The longest that a call may take, beyond what a long poll asks for.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
@@ -71,7 +72,7 @@ pub struct HttpExecution {
 struct Shared {
     connect: Connect,
     /// The job's, since it is registered.
-    credential: RwLock<Option<String>>,
+    credential: watch::Sender<Option<String>>,
 }
 
 impl HttpExecution {
@@ -80,7 +81,7 @@ impl HttpExecution {
         let address = Address::parse(&connect.url)?;
         let connections = Connections::new(address, connect.ca.as_deref())?;
         let patience = Patience::new(Arc::clone(&connect.random), Arc::clone(&connect.notice));
-        let shared = Arc::new(Shared { connect, credential: RwLock::default() });
+        let shared = Arc::new(Shared { connect, credential: watch::Sender::default() });
         Ok(Self { shared, connections, patience, limit: CALL_LIMIT })
     }
 
@@ -97,6 +98,13 @@ impl HttpExecution {
     /// Whom this worker would join.
     pub async fn hello(&self) -> Result<Hello, Problem> {
         self.call(Call::Hello, &serde_json::json!({}), Duration::ZERO).await
+    }
+
+    /// Ready once this worker is registered.
+    pub async fn registered(&self) {
+        let mut credential = self.shared.credential.subscribe();
+        // The sender lives in `self`.
+        let _ = credential.wait_for(Option::is_some).await;
     }
 
     /// What stands in the way of calls, if the last one failed.
@@ -155,9 +163,7 @@ impl HttpExecution {
     fn credential(&self, call: Call) -> Option<String> {
         match call.caller() {
             Caller::Join => Some(self.shared.connect.join_token.clone()),
-            Caller::Job => {
-                self.shared.credential.read().unwrap_or_else(PoisonError::into_inner).clone()
-            }
+            Caller::Job => self.shared.credential.borrow().clone(),
             Caller::Attempt => None,
         }
     }
@@ -181,14 +187,11 @@ impl HttpExecution {
 
     /// Registers; goes on asking while the server cannot be reached, since a worker may come before
     /// its server.
-    async fn registered(&self, request: Register) -> Result<Registered, Problem> {
+    async fn join(&self, request: Register) -> Result<Registered, Problem> {
         loop {
             match self.call::<Registered>(Call::Register, &request, Duration::ZERO).await {
                 Ok(registered) => {
-                    let credential = registered.credential.clone();
-                    let mut known =
-                        self.shared.credential.write().unwrap_or_else(PoisonError::into_inner);
-                    *known = credential;
+                    self.shared.credential.send_replace(registered.credential.clone());
                     return Ok(registered);
                 }
                 Err(problem) if problem.status >= 500 => {}
@@ -246,7 +249,7 @@ fn problem_of(status: u16, body: &[u8]) -> Problem {
 
 impl ExecutionApi for HttpExecution {
     fn register(&self, request: Register) -> Reply<'_, Registered> {
-        Box::pin(self.registered(request))
+        Box::pin(self.join(request))
     }
 
     fn take_over(&self, job_id: &str, token: &str, found: Found) -> Reply<'_, Answer> {

@@ -21,6 +21,11 @@ pub(crate) use write::{Framer, LogWriter};
 
 use crate::dir::AttemptDir;
 
+/// The frames in some whole lines of a log; what is no frame is passed over.
+pub fn parse(bytes: &[u8]) -> Vec<Frame> {
+    bytes.split(|byte| *byte == b'\n').filter_map(frame::parse).collect()
+}
+
 /// Adds a remark to the log of an attempt whose shim is gone: the caller holds its lock.
 pub(crate) fn append_remark(dir: &AttemptDir, text: &str) {
     let segment = read::segments(dir).last().copied().unwrap_or(0);

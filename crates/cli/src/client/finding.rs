@@ -12,14 +12,17 @@ use crate::exit::Exit;
 use crate::global::Global;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use ureq::tls::TlsConfig;
 
 /// An address and what it takes to be let in.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
-    /// `http://HOST:PORT`, without a slash at the end.
+    /// `http://HOST:PORT` or `https://...`, without a slash at the end.
     pub(crate) base: String,
     pub(crate) token: Option<String>,
+    /// With https.
+    pub(crate) tls: Option<TlsConfig>,
     /// Where the address came from, for the message when nobody is there.
     origin: String,
 }
@@ -46,7 +49,9 @@ impl Server {
         let base = base_of(address)?;
         let home = env.home(global.home.as_ref());
         let token = find_token(global, env, &home, is_loopback(&base))?;
-        Ok(Self { base, token, origin })
+        let named = env.get("FENCEPOST_CA").map(PathBuf::from);
+        let tls = super::tls(&base, global.ca.as_ref().or(named.as_ref()).map(PathBuf::as_path))?;
+        Ok(Self { base, token, tls, origin })
     }
 
     /// The server of a context, with the context's token unless another one is given.
@@ -92,30 +97,26 @@ fn local_address(file: &Path) -> Outcome<String> {
     }
 }
 
-/// `host:port` or a URL into `http://host:port`.
+/// `host:port` or a URL into `http://host:port` or `https://host:port`.
 fn base_of(address: &str) -> Outcome<String> {
     let address = address.trim_end_matches('/');
-    let rest = match address.split_once("://") {
-        Some(("http", rest)) => rest,
-        Some(("https", _)) => {
-            return Err(CliError::usage("this client speaks plain http only")
-                .hint("use it on the server's host, or through an encrypted tunnel"));
-        }
+    let (scheme, rest) = match address.split_once("://") {
+        Some((scheme @ ("http" | "https"), rest)) => (scheme, rest),
         Some((scheme, _)) => {
             return Err(CliError::usage(format!("not an http address: {scheme}://…")));
         }
-        None => address,
+        None => ("http", address),
     };
     if rest.is_empty() || rest.contains(['/', '?', '#', '@', ' ']) {
         return Err(CliError::usage(format!("not the address of a server: `{address}`"))
             .hint("write http://HOST:PORT"));
     }
-    Ok(format!("http://{rest}"))
+    Ok(format!("{scheme}://{rest}"))
 }
 
 /// Whether what is sent there stays on this host.
 fn is_loopback(base: &str) -> bool {
-    let authority = base.trim_start_matches("http://");
+    let authority = base.split_once("://").map_or(base, |(_, authority)| authority);
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(""),
         None => authority.split(':').next().unwrap_or(""),
@@ -184,7 +185,7 @@ mod tests {
         for (text, want) in [
             ("127.0.0.1:7373", Some("http://127.0.0.1:7373")),
             ("http://[::1]:7373/", Some("http://[::1]:7373")),
-            ("https://x:1", None),
+            ("https://x:1/", Some("https://x:1")),
             ("ftp://x", None),
             ("http://user@x", None),
             ("", None),
@@ -195,6 +196,8 @@ mod tests {
             ("http://127.0.0.1:1", true),
             ("http://127.8.8.8:1", true),
             ("http://[::1]:1", true),
+            ("https://127.0.0.1:1", true),
+            ("https://example:1", false),
             ("http://localhost:1", true),
             ("http://127.0.0.1.evil.example:1", false),
             ("http://10.0.0.1:1", false),

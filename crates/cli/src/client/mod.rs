@@ -1,15 +1,17 @@
 //! The REST client: one blocking HTTP/1.1 agent, a bearer token, problems as errors.
 //!
-//! No TLS, no proxy, no redirect: it speaks to a server on this host or in its own network.
+//! No proxy, no redirect; TLS where the address says https.
 //! Answers are kept as JSON so that data formats pass through what a newer server adds.
 
 mod context;
 mod finding;
 mod missing;
 mod run_ref;
+mod trust;
 
 pub(crate) use context::{Context, Contexts};
 pub(crate) use finding::Server;
+pub(crate) use trust::tls;
 
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
@@ -58,14 +60,8 @@ pub(crate) struct Answer {
 impl Client {
     /// To that server; connects with the first call.
     pub(crate) fn new(server: Server) -> Self {
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0)
-            .timeout_connect(Some(CONNECT_LIMIT))
-            .user_agent(concat!("fencepost/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Self { agent: config.new_agent(), server, now: Cell::new(None) }
+        let agent = agent(server.tls.clone());
+        Self { agent, server, now: Cell::new(None) }
     }
 
     /// The server's clock at its last answer, whole seconds; before the first one, our own.
@@ -198,6 +194,19 @@ impl Client {
             Err(error) => Err(self.server.foreign(&error.to_string())),
         }
     }
+}
+
+/// A blocking agent, as every verb uses it.
+pub(crate) fn agent(tls: Option<ureq::tls::TlsConfig>) -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .proxy(None)
+        .max_redirects(0)
+        .timeout_connect(Some(CONNECT_LIMIT))
+        .user_agent(concat!("fencepost/", env!("CARGO_PKG_VERSION")))
+        .tls_config(tls.unwrap_or_default())
+        .build()
+        .new_agent()
 }
 
 /// The problem in an answer; one is made up where something else answered.

@@ -116,6 +116,7 @@ pub(super) fn unknown_key(full: &str) -> (String, Option<String>) {
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
+        DeValue::Boolean(flag) => Some(flag.to_string()),
         DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().replace('_', "")),
         DeValue::Array(items) => {
             let texts = items.iter().map(|item| item.get_ref().as_str());
@@ -123,7 +124,6 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
         }
         DeValue::Integer(_)
         | DeValue::Float(_)
-        | DeValue::Boolean(_)
         | DeValue::Datetime(_)
         | DeValue::Table(_) => None,
     }

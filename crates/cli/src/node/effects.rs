@@ -1,4 +1,4 @@
-//! What the outbox asks a standalone to do: remove the logs of runs that were deleted.
+//! What the outbox asks for: to remove the logs of runs that were deleted.
 
 use fencepost_engine::outbox::Perform;
 use fencepost_worker::supervisor::remove_archived;
@@ -14,6 +14,14 @@ pub(super) fn perform(home: PathBuf) -> Perform {
             }
             Ok(())
         }
+        other => Err(format!("this version cannot carry out `{other}`")),
+    })
+}
+
+/// Where workers are elsewhere: what the store keeps of their logs went with the run.
+pub(super) fn none() -> Perform {
+    Arc::new(|effect| match effect.kind.as_str() {
+        "purge_logs" => Ok(()),
         other => Err(format!("this version cannot carry out `{other}`")),
     })
 }

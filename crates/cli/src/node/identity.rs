@@ -1,7 +1,9 @@
 //! Who this process is: a job's attributes.
 
 use crate::config::Settings;
+use fencepost_core::state::JobKind;
 use fencepost_engine::Cx;
+use fencepost_engine::operations::register;
 use fencepost_worker::clock::BootId;
 use fencepost_worker::home::{Home, HomeRecord, machine_id};
 use fencepost_worker::process::ProcessId;
@@ -23,16 +25,44 @@ fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-pub(super) fn identity(cx: &Cx, home: &Home, settings: &Settings) -> Identity {
-    let pid = std::process::id();
-    let start = i32::try_from(pid).ok().and_then(ProcessId::of).map_or(0, |process| process.start);
+/// The job of a role that has no home; each start is one of its own, without a predecessor.
+pub(super) fn of_role(cx: &Cx, kind: JobKind) -> register::Identity {
+    let job_id = cx.env.job_id();
+    register::Identity {
+        job_id,
+        kind,
+        name: host_name(),
+        host: host_name(),
+        pid: std::process::id(),
+        pid_start: i64::try_from(own_start()).unwrap_or(i64::MAX),
+        boot_id: boot_id(),
+        machine_id: machine_id().unwrap_or_default(),
+        home_id: job_id.to_string(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        queues: Vec::new(),
+        slots: 0,
+        lease_ttl: None,
+    }
+}
+
+fn own_start() -> u64 {
+    let pid = i32::try_from(std::process::id());
+    pid.ok().and_then(ProcessId::of).map_or(0, |process| process.start)
+}
+
+fn boot_id() -> String {
+    BootId::current().map(|boot| boot.to_string()).unwrap_or_default()
+}
+
+/// A worker's, with a fresh id.
+pub(super) fn identity(job_id: &str, home: &Home, settings: &Settings) -> Identity {
     Identity {
-        job_id: cx.env.job_id().to_string(),
+        job_id: job_id.to_owned(),
         name: worker_name(settings),
         host: host_name(),
-        pid,
-        pid_start: start,
-        boot_id: BootId::current().map(|boot| boot.to_string()).unwrap_or_default(),
+        pid: std::process::id(),
+        pid_start: own_start(),
+        boot_id: boot_id(),
         machine_id: machine_id().unwrap_or_default(),
         home_id: home.record().home_id.clone(),
         version: env!("CARGO_PKG_VERSION").into(),

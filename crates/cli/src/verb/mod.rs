@@ -11,24 +11,31 @@ mod demo;
 mod doctor;
 mod events;
 mod explain;
+mod fence;
 mod health;
 mod init;
 mod inspect;
 mod logs;
+mod own_attempt;
 mod plan;
 mod pools;
 mod ps;
 mod run;
+mod role;
 mod runs;
 mod schedule;
+mod scheduler;
 mod schema;
+mod server;
 mod standalone;
 mod target;
 mod tasks;
 mod tokens;
 mod validate;
 mod version;
+mod worker;
 mod workers;
+mod xcom;
 
 use crate::cx::Cx;
 use crate::error::Outcome;
@@ -39,6 +46,9 @@ use clap::Subcommand;
 pub(crate) enum Verb {
     Init(init::Init),
     Standalone(standalone::Standalone),
+    Server(server::Server),
+    Scheduler(scheduler::Scheduler),
+    Worker(worker::Worker),
     Run(run::RunFile),
     #[command(subcommand)]
     Demo(demo::Demo),
@@ -74,6 +84,10 @@ pub(crate) enum Verb {
     Health(health::HealthArgs),
     #[command(subcommand)]
     Tokens(tokens::Tokens),
+    #[command(subcommand)]
+    Fence(fence::Fence),
+    #[command(subcommand)]
+    Xcom(xcom::Xcom),
     Completion(completion::Completion),
     Version(version::VersionArgs),
 }
@@ -84,6 +98,9 @@ impl Verb {
         match self {
             Self::Init(args) => init::run(cx, args),
             Self::Standalone(args) => standalone::run(cx, args),
+            Self::Server(args) => server::run(cx, args),
+            Self::Scheduler(args) => scheduler::run(cx, args),
+            Self::Worker(args) => worker::run(cx, args),
             Self::Run(args) => run::run_file(cx, args),
             Self::Demo(args) => demo::run(cx, &args),
             Self::Validate(args) => validate::run(cx, args),
@@ -106,6 +123,8 @@ impl Verb {
             Self::Doctor(args) => doctor::run(cx, args),
             Self::Health(args) => health::run(cx, args),
             Self::Tokens(args) => tokens::run(cx, args),
+            Self::Fence(args) => fence::run(cx, &args),
+            Self::Xcom(args) => xcom::run(cx, args),
             Self::Completion(args) => completion::run(cx, args),
             Self::Version(args) => version::run(cx, args),
         }

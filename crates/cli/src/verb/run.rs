@@ -11,7 +11,7 @@ use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use crate::node::{Crash, Node, Options, load_dag};
 use crate::verb::dags::trigger::{self, Trigger};
-use crate::verb::standalone::runtime;
+use crate::verb::role::runtime;
 use crate::watch::{Sink, Watch};
 use clap::Args;
 use fencepost_api::rest::Run;

@@ -1,16 +1,14 @@
 //! `fencepost standalone`: everything in one process.
 
-use crate::config::{self, Settings};
+use super::role::{self, Signals};
 use crate::cx::Cx;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
-use crate::node::{Crash, DagFolder, Left, Node, Options};
+use crate::node::{DagFolder, Left, Node, Options};
 use clap::Args;
 use fencepost_core::id::Token;
 use fencepost_core::time::Span;
-use std::io::Write;
 use std::path::PathBuf;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Run everything in one process: store (SQLite), scheduler, worker and server
 #[derive(Debug, Args)]
@@ -41,23 +39,12 @@ pub(crate) struct Standalone {
 /// Runs until SIGTERM or SIGINT.
 pub(super) fn run(cx: &Cx, args: Standalone) -> Outcome {
     let options = options(cx, &args)?;
-    let runtime = runtime()?;
+    let runtime = role::runtime()?;
     let left = runtime.block_on(serve(options))?;
     say_what_is_left(&left, cx);
     // The threads of the store end with the process.
     runtime.shutdown_background();
     Ok(Exit::Done)
-}
-
-/// A small runtime: this process mostly waits.
-pub(super) fn runtime() -> Outcome<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .max_blocking_threads(16)
-        .thread_stack_size(1 << 20)
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))
 }
 
 fn options(cx: &Cx, args: &Standalone) -> Outcome<Options> {
@@ -71,53 +58,20 @@ fn options(cx: &Cx, args: &Standalone) -> Outcome<Options> {
     if let Some(slots) = args.slots {
         overrides.push(("worker.slots", "--slots", slots.to_string()));
     }
-    let home = absolute(&cx.home())?;
-    let settings = Settings::load(&home, cx.global.config.as_ref(), &cx.env, overrides)
-        .map_err(|errors| config::refuse(&errors))?;
-    Ok(Options {
-        home,
-        settings,
-        take_over: args.take_over,
-        host_env: cx.env.with_prefix("").map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
-        crash: Crash::of(&cx.env),
-    })
-}
-
-fn absolute(path: &std::path::Path) -> Outcome<PathBuf> {
-    std::path::absolute(path)
-        .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
+    role::options(cx, overrides, args.take_over)
 }
 
 async fn serve(options: Options) -> Outcome<Left> {
-    let mut terminate = listen_for(SignalKind::terminate())?;
-    let mut interrupt = listen_for(SignalKind::interrupt())?;
+    let mut signals = Signals::listen()?;
     let dags = PathBuf::from(options.settings.text("dags.path").unwrap_or("dags"));
     let interval = options.settings.span("scheduler.parse_interval").unwrap_or(Span::from_secs(5));
     let node = Node::start(options).await?;
     DagFolder::new(dags)
         .watch(node.cx.clone(), interval.to_std())
         .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
-    say_ready(&node.address.to_string())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        () = node.broken() => {
-            return Err(CliError::new(Exit::Unexpected, "a part of this process has ended"));
-        }
-    }
+    role::say_ready(Some(&node.address.to_string()))?;
+    signals.heard_before(node.broken()).await?;
     node.stop().await
-}
-
-fn listen_for(kind: SignalKind) -> Outcome<tokio::signal::unix::Signal> {
-    signal(kind).map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))
-}
-
-/// The one line of stdout.
-fn say_ready(address: &str) -> Outcome<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "ready {address}")?;
-    out.flush()?;
-    Ok(())
 }
 
 fn say_what_is_left(left: &Left, cx: &Cx) {

@@ -9,6 +9,7 @@ use fencepost_core::lifecycle::{RunEvent, run_next};
 use fencepost_core::schedule::Calendar;
 use fencepost_core::state::{AttemptState, RunState, StopReason};
 use fencepost_store::query::attempt::{self, StopRequest};
+use fencepost_store::query::attempt_log;
 use fencepost_store::query::dag;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::outbox;
@@ -142,6 +143,8 @@ pub async fn delete_run(cx: &Cx, dag_id: &str, run_id: &str, by: &str) -> Result
     let mut after = 0;
     loop {
         let page = attempt::of_run(&tx, run.run_pk, after, 1_000).await?;
+        let received: Vec<_> = page.iter().map(|a| a.token).collect();
+        attempt_log::remove(&tx, &received).await?;
         tokens.extend(page.iter().map(|a| a.token.as_i64().to_string()));
         match page.last() {
             Some(last) if page.len() == 1_000 => after = last.token.as_i64(),
