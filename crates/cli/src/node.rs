@@ -306,6 +306,7 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
         containment: settings.text("worker.containment").unwrap_or("auto").into(),
         host_env: options.host_env.clone(),
         api: None,
+        ships_logs: false,
         clock: ClockKind::Monotonic,
         now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),
         guards: Guards::all(),

@@ -11,11 +11,13 @@
 
 mod frame;
 mod lines;
+mod raw;
 mod read;
 mod write;
 
 pub use frame::{Frame, Stream};
 pub use lines::{Line, LineJoiner};
+pub use raw::{Raw, near_end, read_raw};
 pub use read::{Cursor, LogPage, LogQuery, read};
 pub(crate) use write::{Framer, LogWriter};
 

@@ -15,6 +15,7 @@ mod nursery;
 mod reattach;
 mod report;
 mod settings;
+mod ship;
 mod work;
 
 pub(crate) use archive::archive;
@@ -121,6 +122,9 @@ async fn work(
     let registered = shared.api.register(shared.registration()).await?;
     shared.nursery.add(report::run(Arc::clone(shared), ended));
     shared.nursery.add(beat::run(Arc::clone(shared)));
+    if shared.settings.ships_logs {
+        shared.nursery.add(ship::run(Arc::clone(shared)));
+    }
     reattach::take_over(shared, registered.handed_over).await;
     while !*stop.borrow() {
         tokio::select! {
@@ -129,7 +133,11 @@ async fn work(
             () = work_turn(shared) => {}
         }
     }
+    let names: Vec<String> = shared.active().values().map(|active| active.name.clone()).collect();
     let left = drain(shared).await;
+    if shared.settings.ships_logs {
+        ship::rest(shared, names.into_iter().filter(|name| !name.is_empty()).collect()).await;
+    }
     shared.api.leave(&shared.who.job_id).await?;
     Ok(left)
 }

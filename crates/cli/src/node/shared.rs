@@ -26,6 +26,8 @@ pub(super) async fn join(
     let store = open(settings, kind.as_str(), crash).await?;
     let cx = Cx::new(store, surroundings::env(), engine_settings(settings));
     prepare_rows(&cx, &surroundings::uuid()).await?;
+    let hints = cx.wakes.clone();
+    tokio::spawn(async move { hints.listen().await });
     let who = identity::of_role(&cx, kind);
     register::register(&cx, &who)
         .await

@@ -114,6 +114,7 @@ fn settings(options: &Options, employer: &Employer) -> Outcome<supervisor::Setti
         kill_grace: lease.kill_grace.to_std(),
         margin: lease.margin.to_std(),
         api: Some(TaskApi { url: employer.url.clone(), ca: employer.ca.clone() }),
+        ships_logs: true,
         clock: ClockKind::Boottime,
         now_ns: Arc::new(|| ClockKind::Boottime.now_ns()),
         ..worker_settings(options)
@@ -134,6 +135,7 @@ fn client(employer: &Employer) -> Outcome<HttpExecution> {
 }
 
 /// For the operator: when calls begin to fail, and when they are answered again.
+#[expect(clippy::print_stderr, reason = "a role's own trouble, for whoever reads its log")]
 fn say(trouble: Option<&Problem>) {
     match trouble {
         None => eprintln!("fencepost worker: the server answers"),

@@ -15,9 +15,34 @@ use std::time::Duration;
 
 /// For a whole call.
 const LIMIT: Duration = Duration::from_secs(30);
+/// How long a server that cannot be reached is waited for.
+const PATIENCE: Duration = Duration::from_mins(2);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A call in the name of the attempt that this process is a part of.
+/// A call in the name of the attempt that this process is a part of. A server that is being started
+/// again is waited for: its restart must fail no task.
 pub(super) fn call<A: DeserializeOwned>(cx: &Cx, call: Call, body: &impl Serialize) -> Outcome<A> {
+    let mut waited = Duration::ZERO;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match once(cx, call, body) {
+            Err(error) if error.exit == Exit::Unreachable && waited < PATIENCE => {
+                sleep(pause);
+                waited += pause;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a verb that waits for its server")]
+fn sleep(pause: Duration) {
+    std::thread::sleep(pause);
+}
+
+fn once<A: DeserializeOwned>(cx: &Cx, call: Call, body: &impl Serialize) -> Outcome<A> {
     let (url, token) = (variable(cx, "FENCEPOST_API_URL")?, variable(cx, "FENCEPOST_API_TOKEN")?);
     let ca = cx.env.get("FENCEPOST_API_CA").map(Path::new);
     let agent = agent(tls(url, ca)?);

@@ -17,6 +17,17 @@ pub fn archived(home: &Path, name: &str) -> PathBuf {
     home.join(ARCHIVE).join(if group.is_empty() { "0" } else { group }).join(name)
 }
 
+/// Names of archived attempts whose directory has no file `mark`.
+pub(super) fn unmarked(home: &Path, mark: &str) -> Vec<String> {
+    let list = |path: &Path| fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    let groups = list(&home.join(ARCHIVE));
+    groups
+        .flat_map(|group| list(&group.path()).collect::<Vec<_>>())
+        .filter(|dir| !dir.path().join(mark).exists())
+        .filter_map(|dir| dir.file_name().into_string().ok())
+        .collect()
+}
+
 /// Where the log of an attempt is now.
 pub fn log_dir(home: &Path, token: &str) -> AttemptDir {
     let newest = newest_start(home, token);

@@ -27,6 +27,8 @@ pub struct Settings {
     pub host_env: Vec<(String, String)>,
     /// Where tasks find the server: `FENCEPOST_API_URL` and `FENCEPOST_API_CA`.
     pub api: Option<TaskApi>,
+    /// The server is elsewhere: it is sent the logs.
+    pub ships_logs: bool,
     /// The clock of the pages.
     pub clock: ClockKind,
     /// Reads that clock, in nanoseconds.

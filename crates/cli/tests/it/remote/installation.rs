@@ -281,6 +281,7 @@ fn settings(home: &Path, url: String) -> supervisor::Settings {
         containment: "group".into(),
         host_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         api: Some(TaskApi { url, ca: None }),
+        ships_logs: true,
         guards: Guards::all(),
         clock: ClockKind::Monotonic,
         now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),

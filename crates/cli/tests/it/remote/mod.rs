@@ -2,4 +2,5 @@
 
 mod installation;
 mod refused;
+mod roles;
 mod round_trip;
