@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     who: Identity,
     hooks: Hooks,
     active: Mutex<BTreeMap<String, Active>>,
+    /// Names of attempts that have ended, and whose log is to be sent to its end.
+    over: Mutex<Vec<String>>,
     /// A slot became free, or a stop came.
     changed: Notify,
     ended: mpsc::Sender<report::Ended>,
@@ -88,6 +90,7 @@ impl Supervisor {
             who,
             hooks,
             active: Mutex::default(),
+            over: Mutex::default(),
             changed: Notify::new(),
             ended: sender,
             starts: std::sync::atomic::AtomicU64::new(0),
@@ -227,6 +230,11 @@ impl Shared {
     fn active(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Active>> {
         // Entries are only inserted, replaced and removed whole.
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn over(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        // Pushed and taken whole.
+        self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn active_tokens(&self) -> Vec<String> {

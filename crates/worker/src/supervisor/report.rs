@@ -48,6 +48,9 @@ pub(super) async fn run(shared: Arc<Shared>, mut ended: mpsc::Receiver<Ended>) {
 /// Accepted or refused, the attempt is over for this worker.
 fn settle(shared: &Arc<Shared>, answered: impl Iterator<Item = (Ended, Answer)>) {
     for (one, _) in answered {
+        if shared.settings.ships_logs {
+            shared.over().push(one.name.clone());
+        }
         archive_later(shared, one.name);
         shared.give_back(&one.report.token);
     }

@@ -75,12 +75,19 @@ pub(super) async fn rest(shared: &Arc<Shared>, names: Vec<String>) {
 impl Shipping {
     fn add(&mut self, name: String, ended: bool) {
         let token = name.split('-').next().unwrap_or(&name).to_owned();
-        let log = Log { name, next: None, sent: 0, ended };
-        self.0.entry(token).or_insert(log);
+        // A later start of the same attempt has a log of its own.
+        if self.0.get(&token).is_none_or(|known| known.name != name) {
+            self.0.insert(token, Log { name, next: None, sent: 0, ended });
+        }
     }
 
     /// Which attempts run, and which of those that did have ended.
     fn look(&mut self, shared: &Shared) {
+        // Also those that came and went between two looks.
+        let over = std::mem::take(&mut *shared.over());
+        for name in over {
+            self.add(name, true);
+        }
         let active = shared.active();
         for (token, log) in &mut self.0 {
             log.ended = !active.contains_key(token);
