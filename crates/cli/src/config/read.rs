@@ -122,9 +122,6 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
             let texts = items.iter().map(|item| item.get_ref().as_str());
             texts.collect::<Option<Vec<_>>>().map(|texts| texts.join(","))
         }
-        DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Datetime(_)
-        | DeValue::Table(_) => None,
+        DeValue::Integer(_) | DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => None,
     }
 }

@@ -6,7 +6,7 @@ use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::state::JobKind;
 use fencepost_core::time::Span;
-use fencepost_engine::drive::SharedHealth;
+use fencepost_engine::drive::{Ended, SharedHealth};
 use std::path::PathBuf;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct Scheduler {
     joined: Joined,
     stop: watch::Sender<bool>,
-    passes: JoinHandle<()>,
+    passes: JoinHandle<Ended>,
 }
 
 impl Scheduler {

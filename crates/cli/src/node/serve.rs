@@ -29,11 +29,8 @@ const FILE: &str = "server";
 /// How long calls in flight may take after the end was asked for.
 const FLIGHT: Duration = Duration::from_secs(10);
 /// Where systems keep the certificates that they trust.
-const SYSTEM_TRUST: [&str; 3] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-];
+const SYSTEM_TRUST: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// Where it listens.
 #[derive(Debug, Clone, PartialEq, Eq)]

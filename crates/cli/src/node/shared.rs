@@ -47,7 +47,9 @@ async fn open(settings: &Settings, role: &str, crash: &hooks::Crash) -> Outcome<
         let message = format!("a {role} of its own needs PostgreSQL; `{url}` is a SQLite store");
         return Err(CliError::usage(message)
             .hint("name one:  --store postgres://HOST/DATABASE, or [store] url")
-            .hint("a SQLite store is for  fencepost standalone, which is all roles in one process"));
+            .hint(
+                "a SQLite store is for  fencepost standalone, which is all roles in one process",
+            ));
     }
     let options = pg_options(&format!("fencepost {role}"));
     let opened = Store::open_postgres(url, options, hooks::hooks(crash)?).await;

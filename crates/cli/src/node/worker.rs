@@ -3,7 +3,9 @@
 //! A home that was used before says whose it is, so it is locked before anything is asked; a fresh
 //! one has to know its installation first, which the server says.
 
-use super::{Options, TURN, ended, host, identity, lock, serve, surroundings, turn, worker_settings};
+use super::{
+    Options, TURN, ended, host, identity, lock, serve, surroundings, turn, worker_settings,
+};
 use crate::config::lint;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;

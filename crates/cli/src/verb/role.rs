@@ -51,10 +51,12 @@ pub(super) struct Signals {
 impl Signals {
     /// From here on they are heard, also before the role serves.
     pub(super) fn listen() -> Outcome<Self> {
-        let on = |kind| {
-            signal(kind).map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))
-        };
-        Ok(Self { terminate: on(SignalKind::terminate())?, interrupt: on(SignalKind::interrupt())? })
+        let on =
+            |kind| signal(kind).map_err(|error| CliError::new(Exit::Unexpected, error.to_string()));
+        Ok(Self {
+            terminate: on(SignalKind::terminate())?,
+            interrupt: on(SignalKind::interrupt())?,
+        })
     }
 
     /// Ready with the first one.

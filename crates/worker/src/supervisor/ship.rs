@@ -173,12 +173,7 @@ fn pieces(shared: &Shared, logs: &BTreeMap<String, Log>) -> (Vec<LogPiece>, Vec<
 }
 
 /// Where to go on: beyond its limit a log waits for its end, and then only that is sent.
-fn within_limit(
-    dir: &AttemptDir,
-    log: &Log,
-    from: (u32, u64),
-    limit: u64,
-) -> Option<(u32, u64)> {
+fn within_limit(dir: &AttemptDir, log: &Log, from: (u32, u64), limit: u64) -> Option<(u32, u64)> {
     if log.sent < limit {
         return Some(from);
     }

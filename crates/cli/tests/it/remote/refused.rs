@@ -234,7 +234,7 @@ async fn requests_of_version_1_are_served() {
         let (status, answer) = raw(&own, call, &credential, "1", &body).await;
         assert_eq!(status, 200, "{name}: {answer}");
         if let Some(wanted) = fixture.get("answer") {
-            assert_eq!(answer, *wanted, "{name}");
+            assert!(has(&answer, wanted), "{name}: {answer}");
         }
         if call == Call::Register {
             answer["credential"].as_str().unwrap().clone_into(&mut credential);
@@ -244,6 +244,16 @@ async fn requests_of_version_1_are_served() {
         }
     }
     own.wait_run("one", &run, "success").await;
+}
+
+/// Whether an answer says what is wanted; it may say more.
+fn has(answer: &Value, wanted: &Value) -> bool {
+    match (answer, wanted) {
+        (Value::Object(answer), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| answer.get(key).is_some_and(|own| has(own, value)))
+        }
+        (answer, wanted) => answer == wanted,
+    }
 }
 
 /// Old requests come again, in any order, while newer ones are there: nothing changes.

@@ -179,9 +179,7 @@ fn one_of_each_role_carries_a_run_out_and_may_be_restarted_meanwhile() {
     let ledger: Vec<String> =
         std::fs::read_to_string(own.path("ledger")).unwrap().lines().map(Into::into).collect();
     assert_once(&ledger, 1);
-    wait_for("the log to arrive", || {
-        own.must(&["logs", "one", &run, "read"]).contains("hello")
-    });
+    wait_for("the log to arrive", || own.must(&["logs", "one", &run, "read"]).contains("hello"));
     own.must(&["doctor"]);
     for role in [worker, scheduler, server] {
         role.stop();
