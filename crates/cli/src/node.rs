@@ -10,6 +10,7 @@ mod epoch;
 mod hooks;
 mod identity;
 mod logs;
+mod member;
 mod scheduler;
 mod serve;
 mod server;
@@ -27,6 +28,7 @@ pub(crate) use server::Server as ServerNode;
 pub(crate) use worker::{Detached, Employer, Worker as WorkerNode};
 
 use crate::config::Settings;
+use crate::config::keys::share;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::guard::Guards;
@@ -250,10 +252,14 @@ async fn prepare(cx: &Cx, home: &Path, installation_id: &str) -> Outcome<()> {
 fn engine_settings(settings: &Settings) -> fencepost_engine::Settings {
     let default = fencepost_engine::Settings::default();
     let limit = settings.text("scheduler.requeue_limit").and_then(|text| text.parse().ok());
+    let threshold = settings.text("scheduler.mass_loss_threshold").and_then(share);
+    let beat = settings.span("scheduler.heartbeat_interval");
     fencepost_engine::Settings {
         scan_interval: settings.span("scheduler.scan_interval").unwrap_or(default.scan_interval),
         start_timeout: settings.span("scheduler.start_timeout").unwrap_or(default.start_timeout),
         requeue_limit: limit.unwrap_or(default.requeue_limit),
+        heartbeat_interval: beat.unwrap_or(default.heartbeat_interval),
+        mass_loss_percent: threshold.unwrap_or(default.mass_loss_percent),
         ..default
     }
 }
@@ -332,6 +338,13 @@ fn spawn_passes(
 /// Ready once a task has ended by itself.
 async fn ended<T>(task: &tokio::task::JoinHandle<T>) {
     while !task.is_finished() {
+        surroundings::pause(LOOK).await;
+    }
+}
+
+/// Ready once a thread has ended.
+async fn ended_thread<T>(thread: &std::thread::JoinHandle<T>) {
+    while !thread.is_finished() {
         surroundings::pause(LOOK).await;
     }
 }

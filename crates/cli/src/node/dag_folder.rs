@@ -49,7 +49,12 @@ impl DagFolder {
     }
 
     /// Starts the thread that looks, and the task that loads what it finds.
-    pub(crate) fn watch(mut self, cx: Cx, interval: Duration) -> std::io::Result<()> {
+    /// `cx` gives the context of the job that loads them now.
+    pub(crate) fn watch(
+        mut self,
+        cx: impl Fn() -> Cx + Send + 'static,
+        interval: Duration,
+    ) -> std::io::Result<()> {
         let (sender, mut found) = mpsc::channel::<Change>(1);
         std::thread::Builder::new().name("dag-folder".into()).stack_size(1 << 21).spawn(
             move || {
@@ -66,7 +71,8 @@ impl DagFolder {
         )?;
         tokio::spawn(async move {
             while let Some(change) = found.recv().await {
-                while let Err(error) = dag_files::load(&cx, &change.files, &change.present).await {
+                while let Err(error) = dag_files::load(&cx(), &change.files, &change.present).await
+                {
                     eprint_trouble(&error.to_string());
                     super::surroundings::pause(Duration::from_secs(1)).await;
                 }
@@ -95,7 +101,7 @@ impl DagFolder {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a standalone's log is its stderr")]
+#[expect(clippy::print_stderr, reason = "the log of a role is its stderr")]
 fn eprint_trouble(text: &str) {
     eprintln!("fencepost: loading DAG files: {text}");
 }

@@ -1,50 +1,80 @@
 //! The role `scheduler`: the passes, and the DAG folder.
+//!
+//! Everything that it writes is written under its lease. When that is over the passes end, what they
+//! believed is dropped, and the role goes on as a new job.
 
-use super::shared::{self, Joined};
-use super::{DagFolder, Options, effects, spawn_passes};
+use super::member::{Member, Membership, say};
+use super::{DagFolder, Options, effects, shared, spawn_passes};
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::state::JobKind;
 use fencepost_core::time::Span;
+use fencepost_engine::Cx;
 use fencepost_engine::drive::{Ended, SharedHealth};
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// A scheduler that schedules.
 pub(crate) struct Scheduler {
-    joined: Joined,
     stop: watch::Sender<bool>,
-    passes: JoinHandle<Ended>,
+    task: JoinHandle<()>,
 }
+
+/// The context of the job that the role is now.
+type Current = Arc<RwLock<Cx>>;
 
 impl Scheduler {
     /// Starts it.
     pub(crate) async fn start(options: &Options) -> Outcome<Self> {
         let settings = &options.settings;
-        let joined = shared::join(settings, JobKind::Scheduler, &options.crash).await?;
-        let (stop, stopped) = watch::channel(false);
-        let health = SharedHealth::default();
-        let passes = spawn_passes(&joined.cx, effects::none(), &health, stopped);
+        let membership = shared::open_as(settings, JobKind::Scheduler, &options.crash).await?;
+        let member = membership.join().await?;
+        let current: Current = Arc::new(RwLock::new(member.cx.clone()));
         let dags = PathBuf::from(settings.text("dags.path").unwrap_or("dags"));
         let interval = settings.span("scheduler.parse_interval").unwrap_or(Span::from_secs(5));
+        let of_now = Arc::clone(&current);
+        let cx = move || of_now.read().unwrap_or_else(PoisonError::into_inner).clone();
         DagFolder::new(dags)
-            .watch(joined.cx.clone(), interval.to_std())
+            .watch(cx, interval.to_std())
             .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
-        Ok(Self { joined, stop, passes })
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(run(membership, member, current, stopped));
+        Ok(Self { stop, task })
     }
 
     /// Ends after the turn that is under way.
     pub(crate) async fn stop(self) {
         // Nobody listening is fine.
         let _ = self.stop.send(true);
-        self.joined.cx.wakes.engine();
-        let _ = self.passes.await;
-        shared::leave(&self.joined).await;
+        let _ = self.task.await;
     }
 
     /// Ready once it has ended by itself.
     pub(crate) async fn broken(&self) {
-        super::ended(&self.passes).await;
+        super::ended(&self.task).await;
+    }
+}
+
+async fn run(
+    membership: Membership,
+    mut member: Member,
+    current: Current,
+    mut stopped: watch::Receiver<bool>,
+) {
+    loop {
+        let health = SharedHealth::default();
+        let passes = spawn_passes(&member.cx, effects::none(), &health, stopped.clone());
+        match passes.await {
+            Ok(Ended::Stopped) => return member.leave().await,
+            Ok(Ended::Fenced) => say(membership.kind, "its lease is over: it registers anew"),
+            // A panic in a pass: the process is of no use any more.
+            Err(_) => return member.leave().await,
+        }
+        member.drop_lease().await;
+        let Some(next) = membership.join_again(&mut stopped).await else { return };
+        *current.write().unwrap_or_else(PoisonError::into_inner) = next.cx.clone();
+        member = next;
     }
 }

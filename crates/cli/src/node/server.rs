@@ -1,8 +1,11 @@
 //! The role `server`: both APIs on one address, for people, workers and tasks.
+//!
+//! A server is never an authority: each of its answers follows a committed conditional statement, so
+//! it serves whatever becomes of its lease, which says only that it lives and can be called.
 
+use super::member::{Member, Membership, say, told};
 use super::serve::{self, Address, Parts, Serving};
-use super::shared::{self, Joined};
-use super::{Options, StoreLogs};
+use super::{Options, StoreLogs, shared};
 use crate::error::Outcome;
 use fencepost_core::state::JobKind;
 use fencepost_engine::drive::SharedHealth;
@@ -10,13 +13,16 @@ use fencepost_server::execution::Execution;
 use fencepost_server::execution::http::Serves;
 use std::sync::Arc;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// A server that serves.
 pub(crate) struct Server {
     pub(crate) address: Address,
-    joined: Joined,
     stop: watch::Sender<bool>,
     serving: Serving,
+    /// Keeps a job registered.
+    member: JoinHandle<()>,
+    leave: watch::Sender<bool>,
 }
 
 impl Server {
@@ -24,9 +30,11 @@ impl Server {
     pub(crate) async fn start(options: &Options) -> Outcome<Self> {
         // Before anything is written: settings that cannot be kept change nothing.
         let listener = serve::bind(&options.settings).await?;
-        let joined = shared::join(&options.settings, JobKind::Server, &options.crash).await?;
+        let settings = &options.settings;
+        let membership = shared::open_as(settings, JobKind::Server, &options.crash).await?;
+        let member = membership.join().await?;
         let (stop, stopped) = watch::channel(false);
-        let cx = &joined.cx;
+        let cx = membership.cx.clone();
         let parts = Parts {
             health: SharedHealth::default(),
             trouble: Arc::new(|| None),
@@ -35,8 +43,10 @@ impl Server {
             serves: Serves::Workers,
             stopped,
         };
-        let (address, serving) = serve::listen(cx, options, listener, parts);
-        Ok(Self { address, joined, stop, serving })
+        let (address, serving) = serve::listen(&cx, options, listener, parts);
+        let (leave, left) = watch::channel(false);
+        let member = tokio::spawn(stay(membership, member, left));
+        Ok(Self { address, stop, serving, member, leave })
     }
 
     /// Takes no calls any more, answers long polls at once, and ends when those in flight are
@@ -45,11 +55,25 @@ impl Server {
         // Nobody listening is fine.
         let _ = self.stop.send(true);
         self.serving.end().await;
-        shared::leave(&self.joined).await;
+        let _ = self.leave.send(true);
+        let _ = self.member.await;
     }
 
     /// Ready once it has ended by itself.
     pub(crate) async fn broken(&self) {
         self.serving.broken().await;
+    }
+}
+
+/// Is a job until `leave` says so; a new one whenever its lease is over.
+async fn stay(membership: Membership, mut member: Member, mut leave: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = told(&mut leave) => return member.leave().await,
+            () = member.over() => say(membership.kind, "its lease is over: it registers anew"),
+        }
+        member.drop_lease().await;
+        let Some(next) = membership.join_again(&mut leave).await else { return };
+        member = next;
     }
 }

@@ -1,57 +1,51 @@
-//! What the roles of an installation of many processes have in common: the PostgreSQL store, the job
-//! that they are, and the hints of the others.
+//! What the roles of an installation of many processes have in common: the PostgreSQL store, and the
+//! hints of the others.
 
+use super::member::Membership;
 use super::store::{failed, pg_options};
-use super::{engine_settings, hooks, identity, prepare_rows, surroundings};
+use super::{engine_settings, hooks, prepare_rows, surroundings};
 use crate::config::Settings;
 use crate::error::{CliError, Outcome};
-use crate::exit::Exit;
+use fencepost_core::hook::Hooks;
 use fencepost_core::state::JobKind;
 use fencepost_engine::Cx;
-use fencepost_engine::operations::register::{self, Identity};
-use fencepost_store::Store;
+use fencepost_store::{PgOptions, Store};
 
-/// A role with its place among the others.
-pub(super) struct Joined {
-    pub(super) cx: Cx,
-    pub(super) who: Identity,
-}
-
-/// Opens the store and registers there as a job of that kind.
-pub(super) async fn join(
+/// Opens the store for a role of that kind.
+pub(super) async fn open_as(
     settings: &Settings,
     kind: JobKind,
     crash: &hooks::Crash,
-) -> Outcome<Joined> {
-    let store = open(settings, kind.as_str(), crash).await?;
+) -> Outcome<Membership> {
+    let url = url(settings, kind)?;
+    let store = Store::open_postgres(url, options(kind, ""), hooks::hooks(crash)?).await;
+    let store = store.map_err(|error| failed(&error))?;
     let cx = Cx::new(store, surroundings::env(), engine_settings(settings));
     prepare_rows(&cx, &surroundings::uuid()).await?;
     let hints = cx.wakes.clone();
     tokio::spawn(async move { hints.listen().await });
-    let who = identity::of_role(&cx, kind);
-    register::register(&cx, &who)
-        .await
-        .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
-    Ok(Joined { cx, who })
+    Ok(Membership { cx, settings: settings.clone(), kind })
 }
 
-/// Leaves: the job ends in order. What cannot be written now is seen by the others at last.
-pub(super) async fn leave(joined: &Joined) {
-    let _ = register::leave(&joined.cx, joined.who.job_id).await;
-}
-
-/// Opens the store that the configuration names, which must be PostgreSQL's.
-async fn open(settings: &Settings, role: &str, crash: &hooks::Crash) -> Outcome<Store> {
-    let url = settings.text("store.url").unwrap_or_default();
-    if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
-        let message = format!("a {role} of its own needs PostgreSQL; `{url}` is a SQLite store");
-        return Err(CliError::usage(message)
-            .hint("name one:  --store postgres://HOST/DATABASE, or [store] url")
-            .hint(
-                "a SQLite store is for  fencepost standalone, which is all roles in one process",
-            ));
-    }
-    let options = pg_options(&format!("fencepost {role}"));
-    let opened = Store::open_postgres(url, options, hooks::hooks(crash)?).await;
+/// A handle that is the heart's alone.
+pub(super) async fn open_for_heart(settings: &Settings, kind: JobKind) -> Outcome<Store> {
+    let options = PgOptions { writers: 1, readers: 1, ..options(kind, " heart") };
+    let opened = Store::open_postgres(url(settings, kind)?, options, Hooks::none()).await;
     opened.map_err(|error| failed(&error))
+}
+
+fn options(kind: JobKind, part: &str) -> PgOptions {
+    pg_options(&format!("fencepost {kind}{part}"))
+}
+
+/// The configured store, which must be PostgreSQL's.
+fn url(settings: &Settings, kind: JobKind) -> Outcome<&str> {
+    let url = settings.text("store.url").unwrap_or_default();
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Ok(url);
+    }
+    let message = format!("a {kind} of its own needs PostgreSQL; `{url}` is a SQLite store");
+    Err(CliError::usage(message)
+        .hint("name one:  --store postgres://HOST/DATABASE, or [store] url")
+        .hint("a SQLite store is for  fencepost standalone, which is all roles in one process"))
 }

@@ -67,11 +67,16 @@ async fn serve(options: Options) -> Outcome<Left> {
     let interval = options.settings.span("scheduler.parse_interval").unwrap_or(Span::from_secs(5));
     let node = Node::start(options).await?;
     DagFolder::new(dags)
-        .watch(node.cx.clone(), interval.to_std())
+        .watch(cx_of(&node), interval.to_std())
         .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
     role::say_ready(Some(&node.address.to_string()))?;
     signals.heard_before(node.broken()).await?;
     node.stop().await
+}
+
+fn cx_of(node: &Node) -> impl Fn() -> fencepost_engine::Cx + Send + 'static {
+    let cx = node.cx.clone();
+    move || cx.clone()
 }
 
 fn say_what_is_left(left: &Left, cx: &Cx) {

@@ -29,7 +29,11 @@ pub(super) fn live(call: &Call) -> Done {
 /// Everything that it takes to run tasks; 503 unless all of it is well.
 pub(super) async fn ready(call: &Call) -> Done {
     let mut components = vec![store(call).await];
-    components.extend(passes(call));
+    if call.cx().store.is_shared() {
+        components.push(scheduler(call).await);
+    } else {
+        components.extend(passes(call));
+    }
     components.push(worker(call).await);
     let worst = [DOWN, DEGRADED]
         .into_iter()
@@ -67,7 +71,22 @@ async fn store(call: &Call) -> HealthComponent {
         job::live(&tx).await.map(drop)
     };
     let trouble = answer.await.err().map(|error| (DOWN, error.to_string()));
-    component("store", "sqlite", trouble)
+    let name = if call.cx().store.is_shared() { "postgres" } else { "sqlite" };
+    component("store", name, trouble)
+}
+
+/// Among many processes the passes run elsewhere: somebody must be there who runs them.
+async fn scheduler(call: &Call) -> HealthComponent {
+    let found = async {
+        let tx = call.cx().store.read("health").await?;
+        job::live(&tx).await
+    };
+    let jobs = found.await.unwrap_or_default();
+    if let Some(job) = jobs.iter().find(|job| job.kind == JobKind::Scheduler) {
+        return component("scheduler", &job.name, None);
+    }
+    let why = (DEGRADED, "no scheduler is registered".to_owned());
+    component("scheduler", "scheduler", Some(why))
 }
 
 fn passes(call: &Call) -> Vec<HealthComponent> {
