@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod conformance;
+mod differential;
 mod place;
 mod postgres;
 mod rows;

@@ -1,0 +1,267 @@
+//! What each statement is asked with: its name, then the kind of each of its values (see
+//! [`super::draw`]). A statement that has no line here fails the test.
+
+/// In front of a name: it is drawn more often, since others need its rows (`*`); its order has ties,
+/// so only the set of its rows counts (`~`); it answers what is each database's own (`!`); two sets of
+/// one call may take numbers that the other database does not (`1`).
+pub(super) const WORDS: &str = "
+api_token_insert id word trole now past? never id uuid
+api_token_by_hash uuid
+api_token_get id
+api_token_page id limit
+api_token_revoke id now
+api_token_admins
+api_token_revoke_made_by id now
+*attempt_insert token uuid run task map dag n n why token0 outcome queue n past now
+attempt_get token
+attempt_look token
+attempt_by_id uuid
+attempt_of_ti run task map
+*attempt_claim job name name now queue limit
+*attempt_start token job word uuid now
+attempt_unstart token job
+attempt_end token astate outcome word word? n? n? counted word? word? now word?
+*attempt_stop token stop name now word?
+attempt_harden_stop token stop name word?
+attempt_open job token0 limit
+attempt_hand_over token job name name now
+attempt_left job token0 limit
+attempt_level token name
+attempt_unclaimed past limit
+~attempt_unstarted past all
+attempt_active token0 limit
+attempt_of_run run token0 limit
+attempt_in_hand run
+!attempt_lock_in_hand run
+attempt_any_queued queue
+*attempt_log_put token n n n flag word now
+attempt_log_last token
+attempt_log_from token n n limit
+attempt_log_newest token limit
+attempt_log_remove token
+audit_runs run0 run
+audit_tis run0 run
+audit_logged run0 run
+audit_attempts run0 run
+audit_outputs run0 run
+audit_pools
+audit_stray_holds
+audit_doubled_slots run0 run
+audit_last_run
+audit_versions run0 run
+*ti_checkpoint_set run task map held word
+ti_checkpoint_get run task map
+dag_get dag
+dag_lock dag
+dag_take dag
+!dag_lock_files
+dag_list dag? limit
+dag_due past limit
+dag_next_due
+dag_advance dag now? now? cursor?
+*dag_upsert dag n n flag flag file name json word word n n cursor? now? now now name?
+dag_pause dag flag name? now? cursor? now
+dag_deactivate file now dag
+dag_files
+version_list dag limit
+*version_insert dag n uuid json word now
+version_content n
+import_error_set file json now
+import_error_clear file
+import_error_list limit
+*event_insert now kind dag? run? name? map? token0 name istate? istate? word? json?
+idempotency_find id past
+idempotency_put id name status word now past
+idempotency_forget id name
+idempotency_prune past limit
+incident_open kind job now name json
+incident_count job n
+incident_settle job now
+incident_page n limit
+*installation_make id now
+installation_load
+epoch_raise n
+tokens_mint n
+*job_insert job jkind jstate name name n n uuid name home name queue n n? n now now now? never flag n n
+job_get job
+~job_live
+job_predecessors jkind home job
+job_succeed job job now
+job_stop job now flag
+job_drain job
+job_resume job
+job_remove job
+job_confirm_dead job now word
+job_prune past
+lease_renew job n now n n
+lease_state job
+lease_read
+lease_read_detached
+lease_shortest
+lease_lock job
+lease_declare job n now word json past n
+lease_departed limit
+lease_settled job
+lease_orphan job
+lease_assert job n
+lease_alive job
+lease_epoch job n
+lease_behind n
+attempt_page_queued token0 astates dag? name? limit
+attempt_page_open token0 astates dag? name? limit
+attempt_page_ended token0 astates dag? name? limit
+attempt_page_of_ti run task map token0 limit
+attempt_page_of_task run task token0 limit
+attempt_refused token
+version_page dag n limit
+version_get dag n
+version_number n
+version_runs dag
+import_error_page file? limit
+import_error_files file
+event_page_of_run run n dag? name? flag map kinds limit
+event_page_of_attempt token n dag? name? flag map kinds limit
+event_page zero n dag? name? flag map kinds limit
+job_page jkind name id name? flag past limit
+job_newest jkind name
+job_leases job
+job_evidence job
+pool_page pool? limit
+pool_get pool
+pool_waiting
+run_page_of_dag dag past run rstates rtype? name? flag past past limit
+run_page run rstates rtype? name? flag past past limit
+run_task_counts run
+run_last_event run
+run_dots dag limit
+run_count_active dag
+ti_page_of_task run task map istates limit
+xcom_of_ti run task map
+*outbox_insert kind json now
+outbox_due past limit
+outbox_take past limit now
+outbox_done n
+outbox_again n now word
+outbox_next
+pool_list
+pool_lock pool
+pool_take pool
+pool_shrunk
+*pool_set pool n word
+*pool_make pool n word
+*pool_settled
+pool_delete pool
+*hold_insert token pool n dag run task
+hold_free token
+hold_active
+*1run_insert dag runid n rtype slot? now? now? now json json word? name now
+run_get dag runid
+run_take run
+run_by_pk run
+run_startable_dags dag? limit
+run_active_count dag
+run_queued dag past run limit
+run_count dag
+*run_start run now n now?
+run_count_down run n
+*run_end run rstate now word rstate
+run_stop run stop name
+run_reopen run
+run_set_unfinished run n
+run_overdue past limit
+run_next_deadline
+run_previous dag past
+run_list dag past run limit
+run_active dag limit
+run_pause run flag
+run_note run word
+run_places dag run
+run_older_than_waiting dag
+run_delete_events run
+run_delete_xcoms run
+run_delete_tis run
+run_delete_attempts run
+run_delete run
+signing_key_make uuid now
+signing_key_load
+*ti_insert run task map name dag istate n pool n n n flag recheck word? now? now?
+ti_get run task map
+ti_of_attempt token
+!ti_lock_task run task
+!ti_lock_unfinished run
+ti_head run task
+ti_of_task run task
+ti_list run task map limit
+ti_retry_due past limit
+ti_next_retry
+ti_next_pair dag? pool?
+ti_candidates dag pool limit zero
+*ti_change run task map istate held istate token0 n n n n n n n n flag recheck now? why outcome word? now? now? now? now?
+ti_cancel_events run now name word
+ti_cancel run now word
+ti_states run
+ti_forward_due run0 task map limit
+*ti_forwarded run task map istate
+ti_set_counts run task map n n n n n
+*ti_move run task istate word flag now? now?
+~ti_recheck recheck zero zero zero all
+*ti_set_recheck run task map recheck
+xcom_clear run task map
+xcom_unset run task map xname
+xcom_clear_others run task map token
+*xcom_insert run task map xname word token
+xcom_of_task run task
+xcom_of_run run
+";
+
+/// What a play by chance comes to too seldom, with fixed values (`=`), on empty stores.
+pub(super) const SCENE: &str = "
+dag_upsert =d0 n n =0 =1 file name json word word n n cursor? now? now now name?
+run_insert =d0 =r0 n rtype now now? now? now json json word? name now
+run_insert =d0 =r1 n rtype now now? now? now json json word? name now
+run_start =1 now n now?
+run_end =1 =success now word =running
+run_reopen =1
+run_start =2 now n now?
+ti_insert =2 =0 =-1 name =d0 =none n pool n n n =0 =2 word? now? now?
+run_older_than_waiting =d0
+run_places =d0 =2
+run_insert =d1 =r0 n =scheduled =4000000000 now? now? now json json word? name now
+run_insert =d1 =r1 n =scheduled =4000000000 now? now? now json json word? name now
+audit_doubled_slots =0 =9
+installation_make id now
+job_insert =00000000-0000-0000-0000-000000000001 =worker =running name name n n uuid name home name queue n n? n now now now? never flag =1 n
+lease_assert =00000000-0000-0000-0000-000000000001 =1
+attempt_insert =1 uuid =2 =0 =-1 =d0 n n why =0 outcome =q0 n past now
+attempt_claim =00000000-0000-0000-0000-000000000001 name name now =q0 =1
+attempt_start =1 =00000000-0000-0000-0000-000000000001 word uuid now
+attempt_level =1 name
+attempt_unstart =1 =00000000-0000-0000-0000-000000000001
+attempt_open =00000000-0000-0000-0000-000000000001 =0 limit
+attempt_left =00000000-0000-0000-0000-000000000001 =0 limit
+attempt_page_open =0 =,running, = = limit
+job_leases =00000000-0000-0000-0000-000000000001
+hold_insert =1 =p0 n =d0 =2 =0
+attempt_active =0 limit
+attempt_stop =1 stop name now word?
+attempt_harden_stop =1 stop name word?
+attempt_end =1 =stopping outcome word word? n? n? counted word? word? now word?
+attempt_page_ended =0 =,ended, = = limit
+ti_insert =2 =1 =-1 name =d0 =running n pool n n n =0 =0 word? now? now?
+ti_checkpoint_set =2 =1 =-1 =0 word
+ti_checkpoint_get =2 =1 =-1
+ti_insert =2 =1 =0 name =d0 =none n pool n n n =0 =0 word? now? now?
+ti_change =2 =1 =0 =none =0 =up_for_retry =0 n n n n n n n n flag recheck =5 why outcome word? now? now? now? now?
+ti_retry_due =9 limit
+ti_insert =2 =2 =-1 name =d0 =scheduled n =p0 n n n =0 =0 word? now? now?
+ti_candidates =d0 =p0 limit zero
+api_token_insert =i0 word =admin now never never =i1 =hash
+api_token_admins
+api_token_by_hash =hash
+pool_make =p1 =5 word
+hold_insert =2 =p1 =3 =d0 =2 =0
+pool_set =p1 =1 word
+pool_shrunk
+hold_free =2
+pool_settled
+";
