@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod changes;
+mod cluster;
 mod contexts;
 mod credentials;
 mod exits;

@@ -1,0 +1,7 @@
+//! Many processes on PostgreSQL, as people run them: real processes, real signals, a real server.
+
+mod kill9;
+mod outage;
+mod refusals;
+mod rolling;
+mod world;
