@@ -1,6 +1,9 @@
 //! What the benches share: an engine on a SQLite store, driven by hand, with a worker that claims
 //! and completes without starting processes. So the figures are those of the engine and the store.
 
+pub mod cluster;
+pub mod floor;
+
 use fencepost_core::hook::Hooks;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::JobKind;
@@ -39,7 +42,7 @@ pub fn instant() -> Instant {
     Instant::now()
 }
 
-fn wall() -> fencepost_core::time::Timestamp {
+pub(crate) fn wall() -> fencepost_core::time::Timestamp {
     #[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
     let now = std::time::SystemTime::now();
     let micros = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_micros();
@@ -51,6 +54,11 @@ impl Rig {
     pub async fn new(folder: &Path, slots: i64) -> anyhow::Result<Self> {
         let clock = StoreClock::new(wall);
         let store = Store::open_sqlite(&folder.join("bench.db"), clock, Hooks::none())?;
+        Self::on(store, slots).await
+    }
+
+    /// On a store that is migrated and empty.
+    pub async fn on(store: Store, slots: i64) -> anyhow::Result<Self> {
         let random = AtomicU64::new(1);
         let env = Env {
             wall: Arc::new(wall),
@@ -191,4 +199,23 @@ pub fn micros_per(done: usize, took: Duration) -> f64 {
 /// The smallest of some figures: what the machine can do when nobody else uses it.
 pub fn best(figures: &[f64]) -> f64 {
     figures.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// The largest of some figures.
+pub fn most(figures: &[f64]) -> f64 {
+    figures.iter().copied().fold(0.0, f64::max)
+}
+
+/// A DAG of `width` tasks that know nothing of each other.
+pub fn independent(width: usize) -> String {
+    let mut yaml = String::from("max_active_tasks: 1000000\nmax_active_runs: 1000\ntasks:\n");
+    for n in 0..width {
+        yaml.push_str(&format!("  t{n:05}: {{command: [\"true\"]}}\n"));
+    }
+    yaml
+}
+
+/// A DAG of ten tasks: a root, eight below it, and a join.
+pub fn ten_tasks() -> String {
+    format!("max_active_runs: 100000\n{}", fan(8))
 }

@@ -159,6 +159,11 @@ impl Cluster {
         format!("postgres://postgres@{place}:{}/{database}", self.port)
     }
 
+    /// Where the server's programs are, `pgbench` among them.
+    pub fn bin(&self) -> &Path {
+        &self.bin
+    }
+
     /// The port on 127.0.0.1.
     pub const fn port(&self) -> u16 {
         self.port

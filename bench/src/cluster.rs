@@ -1,0 +1,192 @@
+//! An installation as it is deployed, without processes: a scheduler and a server on one store, each
+//! with its own connections, and drivers that claim, start and complete over the execution API
+//! without running anything.
+
+use crate::{Rig, instant, wall};
+use anyhow::Context as _;
+use fencepost_api::execution::{
+    Answer, Ended, ExecutionApi, Poll, Register, Report as EndReport, Start,
+};
+use fencepost_core::hook::Hooks;
+use fencepost_engine::dispatcher::Dispatcher;
+use fencepost_engine::drive::{SharedHealth, drive};
+use fencepost_engine::reaper::Reaper;
+use fencepost_engine::scheduler::Scheduler;
+use fencepost_engine::{Cx, Pass, Settings};
+use fencepost_server::execution::Execution;
+use fencepost_store::{PgOptions, Store, StoreClock};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Attempts that a driver takes at a time.
+const BATCH: u32 = 100;
+
+/// Where the store is.
+#[derive(Debug, Clone)]
+pub enum Place {
+    Sqlite(PathBuf),
+    Postgres(String),
+}
+
+impl Place {
+    /// Its name in tables.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "SQLite",
+            Self::Postgres(_) => "PostgreSQL",
+        }
+    }
+
+    /// A handle of one role on the store, which is migrated.
+    pub async fn open(&self, role: &str) -> anyhow::Result<Store> {
+        Ok(match self {
+            Self::Sqlite(path) => Store::open_sqlite(path, StoreClock::new(wall), Hooks::none())?,
+            Self::Postgres(url) => {
+                let began = instant();
+                let options = PgOptions::new(role, move || {
+                    let micros = i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX);
+                    fencepost_core::time::Span::from_micros(micros)
+                });
+                fencepost_store::migrate_postgres(url, options.clone()).await?;
+                Store::open_postgres(url, options, Hooks::none()).await?
+            }
+        })
+    }
+}
+
+/// The roles of an installation. On SQLite they share one handle, as a standalone's do.
+pub struct Cluster {
+    pub rig: Rig,
+    server: Cx,
+}
+
+impl Cluster {
+    /// Opens the store and prepares it, with a pool of that many slots.
+    pub async fn new(place: &Place, slots: i64) -> anyhow::Result<Self> {
+        let rig = Rig::on(place.open("scheduler").await?, slots).await?;
+        let server = match place {
+            Place::Sqlite(_) => rig.cx.clone(),
+            Place::Postgres(_) => {
+                Cx::new(place.open("server").await?, rig.cx.env.clone(), Settings::default())
+            }
+        };
+        Ok(Self { rig, server })
+    }
+
+    /// Runs scheduler and drivers until so many instances are completed; how long it took.
+    pub async fn complete(&self, instances: usize, drivers: usize) -> anyhow::Result<Duration> {
+        let (stop, stopped) = watch::channel(false);
+        let passes: Vec<Box<dyn Pass>> =
+            vec![Box::new(Scheduler), Box::new(Dispatcher), Box::new(Reaper)];
+        let health = SharedHealth::default();
+        let done = Arc::new(AtomicUsize::new(0));
+        let began = instant();
+        let scheduler =
+            tokio::spawn(drive(self.rig.cx.clone(), passes, Arc::clone(&health), stopped));
+        let mut all = tokio::task::JoinSet::new();
+        for n in 0..drivers {
+            let api = Arc::new(Execution::new(self.server.clone()));
+            let job_id = self.rig.cx.env.job_id().to_string();
+            let done = Arc::clone(&done);
+            all.spawn(
+                async move { Driver { api, job_id, starts: 0 }.run(n, &done, instances).await },
+            );
+        }
+        while let Some(driver) = all.join_next().await {
+            driver??;
+        }
+        let took = began.elapsed();
+        stop.send(true).context("the scheduler has ended")?;
+        self.rig.cx.wakes.engine();
+        scheduler.await?;
+        Ok(took)
+    }
+}
+
+/// A worker that runs nothing.
+struct Driver {
+    api: Arc<dyn ExecutionApi>,
+    job_id: String,
+    starts: u64,
+}
+
+impl Driver {
+    async fn run(mut self, n: usize, done: &AtomicUsize, instances: usize) -> anyhow::Result<()> {
+        let failed = |problem: fencepost_api::problem::Problem| anyhow::anyhow!("{problem:?}");
+        self.api.register(self.registration(n)).await.map_err(failed)?;
+        let mut last_work = instant();
+        while done.load(Ordering::Relaxed) < instances {
+            let polled = self.api.poll(self.poll()).await.map_err(failed)?;
+            let tokens: Vec<String> = polled.assignments.into_iter().map(|a| a.token).collect();
+            if tokens.is_empty() {
+                anyhow::ensure!(!is_stuck(last_work), "nothing to do for too long");
+                continue;
+            }
+            last_work = instant();
+            let starts = tokens.iter().map(|token| self.start(token)).collect();
+            accepted(self.api.start(&self.job_id, starts).await.map_err(failed)?)?;
+            let reports = tokens.iter().map(|token| report(token)).collect();
+            accepted(self.api.report(&self.job_id, reports).await.map_err(failed)?)?;
+            done.fetch_add(tokens.len(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn registration(&self, n: usize) -> Register {
+        Register {
+            job_id: self.job_id.clone(),
+            name: format!("driver-{n}"),
+            host: "bench".into(),
+            pid: 1,
+            pid_start: 1,
+            boot_id: "boot".into(),
+            machine_id: "machine".into(),
+            home_id: format!("home-{}", self.job_id),
+            version: "0".into(),
+            queues: vec!["default".into()],
+            slots: BATCH,
+            lease_ttl_ms: None,
+        }
+    }
+
+    fn poll(&self) -> Poll {
+        Poll {
+            job_id: self.job_id.clone(),
+            held: Vec::new(),
+            free_slots: BATCH,
+            queues: vec!["default".into()],
+            wait_ms: 200,
+            known_stops: Vec::new(),
+        }
+    }
+
+    fn start(&mut self, token: &str) -> Start {
+        self.starts += 1;
+        let start_id = format!("{}:{}", self.job_id, self.starts);
+        Start { token: token.into(), start_id, boot_id: "boot".into() }
+    }
+}
+
+fn is_stuck(since: Instant) -> bool {
+    since.elapsed() > Duration::from_mins(1)
+}
+
+fn report(token: &str) -> EndReport {
+    EndReport {
+        token: token.into(),
+        ended: Ended::Exit { code: 0 },
+        asked: None,
+        outputs: Vec::new(),
+        level: None,
+        message: None,
+        checkpoint: None,
+    }
+}
+
+fn accepted(answers: Vec<Answer>) -> anyhow::Result<()> {
+    let refused = answers.iter().find(|answer| **answer != Answer::Accepted);
+    refused.map_or(Ok(()), |answer| Err(anyhow::anyhow!("refused: {answer:?}")))
+}
