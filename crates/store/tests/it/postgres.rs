@@ -4,4 +4,5 @@
 mod hints;
 mod opening;
 mod plans;
+mod pooler;
 mod prepare;
