@@ -8,7 +8,9 @@ use fencepost_core::time::{BootInstant, Timestamp};
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{SharedHealth, drive};
 use fencepost_engine::env::Env;
+use fencepost_engine::operations::confirm_dead;
 use fencepost_engine::operations::dag_files::{self, DagFile, ReadDag};
+use fencepost_engine::operations::run_control::AttemptRef;
 use fencepost_engine::operations::trigger::{self, TriggerRequest};
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
@@ -178,6 +180,18 @@ impl Installation {
     pub(crate) async fn trigger(&self, dag_id: &str) -> String {
         let request = TriggerRequest { dag_id: dag_id.into(), ..TriggerRequest::default() };
         trigger::trigger(&self.cx, request).await.unwrap().run_id
+    }
+
+    pub(crate) async fn trigger_as(&self, dag_id: &str, run_id: &str) {
+        let (dag_id, run_id) = (dag_id.to_owned(), Some(run_id.to_owned()));
+        let request = TriggerRequest { dag_id, run_id, ..TriggerRequest::default() };
+        trigger::trigger(&self.cx, request).await.unwrap();
+    }
+
+    /// A person says that an attempt's processes are gone.
+    pub(crate) async fn confirm_dead(&self, token: &str) {
+        let attempt = AttemptRef::Token(token.parse().unwrap());
+        confirm_dead::confirm_dead(&self.cx, &attempt, "anna", None).await.unwrap();
     }
 
     pub(crate) async fn run_state(&self, dag_id: &str, run_id: &str) -> String {
