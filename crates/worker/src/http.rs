@@ -200,6 +200,19 @@ impl HttpExecution {
         }
     }
 
+    /// A beat, and what of its checkpoints is too large for one body right behind it, under the same
+    /// number: that renews nothing, and is kept all the same.
+    async fn beaten(&self, mut request: Beat) -> Result<Beaten, Problem> {
+        let mut rest = parts(std::mem::take(&mut request.checkpoints)).into_iter();
+        request.checkpoints = rest.next().unwrap_or_default();
+        let beaten = self.call(Call::Beat, &request, Duration::ZERO).await?;
+        for checkpoints in rest {
+            let more = Beat { inventory: Vec::new(), checkpoints, ..request.clone() };
+            self.call::<Beaten>(Call::Beat, &more, Duration::ZERO).await?;
+        }
+        Ok(beaten)
+    }
+
     /// Items in as many calls as their size asks for; answers in their order.
     async fn in_parts<T: Serialize, A: DeserializeOwned>(
         &self,
@@ -283,7 +296,7 @@ impl ExecutionApi for HttpExecution {
     }
 
     fn beat(&self, request: Beat) -> Reply<'_, Beaten> {
-        Box::pin(async move { self.call(Call::Beat, &request, Duration::ZERO).await })
+        Box::pin(self.beaten(request))
     }
 
     fn release(&self, job_id: &str, tokens: Vec<String>) -> Reply<'_, Vec<Answer>> {

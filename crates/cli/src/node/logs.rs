@@ -25,7 +25,7 @@ impl LogSource for HomeLogs {
             LogQuery { after, tail: query.tail, stream: None, max_bytes: Some(query.max_bytes) };
         let page = read(&log_dir(&self.0, token), &query).map_err(|error| error.to_string())?;
         Ok(LogPage {
-            frames: page.frames.into_iter().map(frame).collect(),
+            frames: page.frames.into_iter().map(|found| frame(found, false)).collect(),
             next_cursor: page.next.to_string(),
             more: page.more,
             dropped_bytes: 0,
@@ -98,18 +98,20 @@ fn cut(pieces: &[Piece], from: (u32, u64)) -> Result<LogPage, String> {
         let bytes = STANDARD.decode(&piece.content).map_err(|error| error.to_string())?;
         let passed = if piece.segment == from.0 { from.1.saturating_sub(piece.offset) } else { 0 };
         let passed = usize::try_from(passed).unwrap_or(usize::MAX).min(bytes.len());
-        page.frames.extend(parse(&bytes[passed..]).into_iter().map(frame));
+        page.frames
+            .extend(parse(&bytes[passed..]).into_iter().map(|found| frame(found, piece.late)));
         let (segment, offset) = piece.end();
         page.next_cursor = format!("{segment}:{offset}");
     }
     Ok(page)
 }
 
-fn frame(frame: Frame) -> LogFrame {
+fn frame(frame: Frame, late: bool) -> LogFrame {
     LogFrame {
         at: Timestamp::from_micros(frame.at),
         stream: frame.stream.as_str().into(),
         text: String::from_utf8_lossy(&frame.bytes).replace('\0', "\u{2400}"),
         partial: frame.partial,
+        late,
     }
 }

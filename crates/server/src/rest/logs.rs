@@ -38,6 +38,8 @@ pub struct LogFrame {
     pub text: String,
     /// The line goes on in the next frame of its stream.
     pub partial: bool,
+    /// It came after the attempt was ended by somebody else than its worker.
+    pub late: bool,
 }
 
 /// What a source reads.
@@ -117,8 +119,8 @@ impl Wanted {
 
     fn has(&self, frame: &LogFrame, ended_at: Option<Timestamp>) -> bool {
         // What an attempt wrote after its end: nothing, as long as it has none.
-        let is_late = !self.late || ended_at.is_some_and(|end| frame.at > end);
-        is_late
+        let is_late = frame.late || (self.late && ended_at.is_some_and(|end| frame.at > end));
+        is_late == self.late
             && self.since.is_none_or(|since| frame.at >= since)
             && self.grep.as_ref().is_none_or(|pattern| pattern.is_match(&frame.text))
     }
@@ -168,6 +170,7 @@ async fn read(
     wanted: &Arc<Wanted>,
     place: Place,
 ) -> Result<rest::LogPage, Failure> {
+    let last = Arc::clone(wanted);
     let (source, wanted) = (Arc::clone(&call.server.state.logs), Arc::clone(wanted));
     let (token, ended_at) = (attempt.token.as_i64().to_string(), attempt.ended_at);
     let reading = tokio::task::spawn_blocking(move || {
@@ -178,7 +181,29 @@ async fn read(
     let read = reading.await.map_err(|error| internal(error.to_string()))?;
     let mut page = read.map_err(|why| internal(format!("the log cannot be read: {why}")))?;
     page.ended = attempt.state == AttemptState::Ended && !page.more;
+    if page.ended {
+        let words = last_words(attempt).filter(|frame| last.has(frame, None));
+        page.lines.extend(words.map(|frame| last.line(frame)));
+    }
     Ok(page)
+}
+
+/// How the log of an attempt ends whose worker said nothing about it (I21).
+fn last_words(attempt: &Attempt) -> Option<LogFrame> {
+    let evidence: serde_json::Value = serde_json::from_str(attempt.evidence.as_deref()?).ok()?;
+    let kind = evidence.get("kind")?.as_str()?;
+    if !matches!(kind, "expiry" | "person" | "executor") {
+        return None;
+    }
+    let outcome = attempt.outcome.map_or("ended", fencepost_core::state::Outcome::as_str);
+    let reason = attempt.reason.as_deref().unwrap_or(kind);
+    Some(LogFrame {
+        at: attempt.ended_at?,
+        stream: "fencepost".into(),
+        text: format!("{outcome}: {reason} (known by {kind}); its worker said nothing of an end"),
+        partial: false,
+        late: false,
+    })
 }
 
 /// The log of one attempt, as one reader sees it.

@@ -110,3 +110,25 @@ async fn a_long_poll_waits_for_lines_and_for_the_end() {
     let page = follower.await.unwrap();
     assert_eq!((texts(&page), &page.json["ended"]), (Vec::new(), &json!(true)));
 }
+
+/// A worker that is gone says nothing of the end: the log does all the same (I21), once.
+#[tokio::test]
+async fn a_log_whose_worker_is_gone_ends_with_the_reason() {
+    let fixture = Fixture::new().await;
+    let token = running(&fixture).await;
+    write(&fixture, &token, 0..2);
+    let first = fixture.get(&format!("/attempts/{token}/log")).await;
+    let cursor = first.json["next_cursor"].as_str().unwrap();
+    fixture.post(&format!("/attempts/{token}:confirm-dead"), json!({})).await.expect(200);
+    let whole = fixture.get(&format!("/attempts/{token}/log")).await;
+    let lines = texts(&whole);
+    assert_eq!(lines[..2], names(0..2));
+    assert!(lines[2].starts_with("lost: ") && lines[2].contains("known by person"), "{lines:?}");
+    assert_eq!(whole.json["lines"][2]["stream"], "fencepost");
+    let rest = fixture.get(&format!("/attempts/{token}/log?cursor={cursor}")).await;
+    assert_eq!((texts(&rest), &rest.json["ended"]), (vec![lines[2].clone()], &json!(true)));
+    let narrowed = fixture.get(&format!("/attempts/{token}/log?grep=line")).await;
+    assert_eq!(texts(&narrowed), names(0..2));
+    let late = fixture.get(&format!("/attempts/{token}/log?late=true")).await;
+    assert_eq!(texts(&late), Vec::<String>::new());
+}
