@@ -83,6 +83,7 @@ impl Execution {
         }
         let wait = Duration::from_millis(request.wait_ms.min(60_000));
         tokio::select! {
+            biased;
             // Over or hinted at: the second look answers either way.
             _ = tokio::time::timeout(wait, waited) => {}
             () = ending(self.stop.clone()) => {}

@@ -11,7 +11,7 @@
 //! Absent on purpose: threads, an async runtime, busy polling, and signals from the worker: the
 //! worker changes the page and wakes the shim through a FIFO.
 
-mod course;
+pub mod course;
 mod init;
 mod messages;
 mod output;

@@ -1,7 +1,7 @@
 //! What must happen to a tree, and when: the shim's decisions, without any doing.
 //!
 //! Times are nanoseconds on the page's clock. The loop asks [`Course::next`] after every wake-up
-//! and sleeps until [`Course::wake_at`].
+//! and sleeps until [`Course::wake_at`]. A simulator of processes asks it too.
 
 use crate::clock::NS_PER_MS;
 use crate::outcome::Reason;
@@ -14,17 +14,17 @@ const LEAVE_GRACE: u64 = 5_000 * NS_PER_MS;
 
 /// What the loop sees.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct View {
-    pub(super) deadline: u64,
-    pub(super) stop: Option<(Reason, bool)>,
-    pub(super) last_activity: u64,
-    pub(super) main_ended: bool,
-    pub(super) tree_empty: bool,
+pub struct View {
+    pub deadline: u64,
+    pub stop: Option<(Reason, bool)>,
+    pub last_activity: u64,
+    pub main_ended: bool,
+    pub tree_empty: bool,
 }
 
 /// What the loop is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub enum Act {
     /// Sleep.
     Wait,
     /// SIGTERM to the main process's group.
@@ -46,7 +46,7 @@ enum Stage {
 
 /// Where one attempt stands.
 #[derive(Debug)]
-pub(super) struct Course {
+pub struct Course {
     stage: Stage,
     grace: u64,
     margin: u64,
@@ -56,7 +56,7 @@ pub(super) struct Course {
 }
 
 impl Course {
-    pub(super) fn new(spec: &ShimSpec, started_at: u64) -> Self {
+    pub fn new(spec: &ShimSpec, started_at: u64) -> Self {
         let ns = |ms: u64| ms.saturating_mul(NS_PER_MS);
         Self {
             stage: Stage::Running,
@@ -69,7 +69,7 @@ impl Course {
     }
 
     /// Why the tree was signalled while the main process ran.
-    pub(super) fn reason(&self) -> Option<Reason> {
+    pub fn reason(&self) -> Option<Reason> {
         self.reason
     }
 
@@ -96,7 +96,7 @@ impl Course {
         self.stall.is_some_and(stalled).then_some(Reason::StallTimeout)
     }
 
-    pub(super) fn next(&mut self, view: &View, now: u64) -> Act {
+    pub fn next(&mut self, view: &View, now: u64) -> Act {
         if view.main_ended && view.tree_empty {
             return Act::Finish;
         }
@@ -143,7 +143,7 @@ impl Course {
     }
 
     /// The next instant at which something is due although nothing happens.
-    pub(super) fn wake_at(&self, deadline: u64, last_activity: u64) -> u64 {
+    pub fn wake_at(&self, deadline: u64, last_activity: u64) -> u64 {
         match self.stage {
             Stage::Running => {
                 let stall_at = self.stall.map(|limit| last_activity.saturating_add(limit));

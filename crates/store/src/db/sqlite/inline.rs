@@ -97,6 +97,11 @@ impl MemoryDb {
         self.state().commits
     }
 
+    /// Rows that were changed so far, for good or not: the same number means the same rows.
+    pub fn changes(&self) -> u64 {
+        self.state().connection.total_changes()
+    }
+
     /// Sessions that were ended because their owners stood still.
     pub fn ended_idle(&self) -> u64 {
         self.state().ended

@@ -1,0 +1,234 @@
+//! A world: schedulers, servers and workers as processes over one store, and the machines of the
+//! workers.
+
+use crate::net::{Network, Port};
+use crate::os::{Os, SimHost};
+use crate::process::{Body, Process};
+use crate::sim::Sim;
+use fencepost_core::id::{JobId, uuid_v7};
+use fencepost_engine::Pass;
+use fencepost_engine::dispatcher::Dispatcher;
+use fencepost_engine::drive::{SharedHealth, drive};
+use fencepost_engine::error::EngineError;
+use fencepost_engine::operations::dag_files::{self, DagFile, ReadDag};
+use fencepost_engine::outbox::Outbox;
+use fencepost_engine::reaper::Reaper;
+use fencepost_engine::scheduler::Scheduler;
+use fencepost_server::execution::Execution;
+use fencepost_store::query::{installation, pool};
+use fencepost_worker::clock::ClockKind;
+use fencepost_worker::supervisor::{Identity, Settings, Supervisor};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How many of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub schedulers: usize,
+    pub servers: usize,
+    pub workers: usize,
+    pub slots: u32,
+}
+
+impl Shape {
+    /// One of each.
+    pub const ONE: Self = Self { schedulers: 1, servers: 1, workers: 1, slots: 8 };
+}
+
+/// The processes of a world.
+pub struct World {
+    pub sim: Sim,
+    pub schedulers: Vec<Process>,
+    pub servers: Vec<Process>,
+    pub workers: Vec<Worker>,
+}
+
+/// A worker with its machine and its way to the servers.
+pub struct Worker {
+    pub process: Process,
+    pub os: Os,
+    pub net: Network,
+    /// Sent true: the incarnation that runs stops in order.
+    pub stop: Arc<watch::Sender<bool>>,
+}
+
+/// What is given to the incarnations of a worker.
+#[derive(Clone)]
+struct WorkerParts {
+    sim: Sim,
+    name: String,
+    os: Os,
+    net: Network,
+    slots: u32,
+    stop: Arc<watch::Sender<bool>>,
+}
+
+/// The rows of a fresh installation, and its DAG files.
+pub async fn prepare(sim: &Sim, files: &[&str], pools: &[(&str, i64)]) -> Result<(), EngineError> {
+    let cx = sim.quiet_cx("prepare");
+    let tx = cx.store.begin("prepare").await?;
+    installation::make(&tx, "simulated").await?;
+    pool::make(&tx, "default_pool", 128, "").await?;
+    for (name, slots) in pools {
+        pool::make(&tx, name, *slots, "").await?;
+    }
+    installation::raise_epoch(&tx, 1).await?;
+    tx.commit().await?;
+    let names: Vec<String> = (0..files.len()).map(|n| format!("dag{n}.yaml")).collect();
+    let present = names.iter().cloned().collect();
+    for (name, text) in names.iter().zip(files) {
+        let content = read(name, text).map_err(serde_json::Value::String);
+        if let Err(why) = &content {
+            sim.trace.violate(format!("{name} cannot be read: {why}"));
+        }
+        let file = DagFile { fileloc: name.clone(), content };
+        dag_files::load(&cx, &[file], &present).await?;
+    }
+    Ok(())
+}
+
+fn read(name: &str, text: &str) -> Result<ReadDag, String> {
+    let parsed = fencepost_dagfile::parse(text.as_bytes(), name);
+    let dag = parsed.dag.ok_or_else(|| format!("{:?}", parsed.diagnostics))?;
+    Ok(ReadDag {
+        content_hash: fencepost_dagfile::content_hash(&dag),
+        ir: fencepost_dagfile::ir(&dag),
+        source: text.into(),
+        dag,
+    })
+}
+
+impl World {
+    /// Starts all processes. One that ends is started again after `restart`.
+    pub fn start(sim: &Sim, shape: Shape, restart: Duration) -> Self {
+        let schedulers = (0..shape.schedulers).map(|n| {
+            let (sim, name) = (sim.clone(), format!("scheduler{n}"));
+            let own = name.clone();
+            let body = move |number| scheduler(&sim, &own, number);
+            (name, body)
+        });
+        let trace = &sim.trace;
+        let schedulers =
+            schedulers.map(|(name, body)| Process::start(&name, trace, restart, body)).collect();
+        let ports: Vec<Port> = (0..shape.servers).map(|_| Port::default()).collect();
+        let servers = ports.iter().enumerate().map(|(n, port)| {
+            let (sim, name, port) = (sim.clone(), format!("server{n}"), port.clone());
+            let own = name.clone();
+            let body = move |number| server(&sim, &own, number, port.clone());
+            Process::start(&name, trace, restart, body)
+        });
+        let servers = servers.collect();
+        let workers = (0..shape.workers).map(|n| worker(sim, n, (shape.slots, restart), &ports));
+        let workers = workers.collect();
+        Self { sim: sim.clone(), schedulers, servers, workers }
+    }
+
+    /// Every process.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        let workers = self.workers.iter().map(|worker| &worker.process);
+        self.schedulers.iter().chain(&self.servers).chain(workers)
+    }
+
+    /// The machines.
+    pub fn machines(&self) -> Vec<Os> {
+        self.workers.iter().map(|worker| worker.os.clone()).collect()
+    }
+}
+
+fn scheduler(sim: &Sim, name: &str, number: u32) -> Body {
+    let cx = sim.cx(name, number);
+    Box::pin(async move {
+        let (_keep, stop) = watch::channel(false);
+        let passes: Vec<Box<dyn Pass>> = vec![
+            Box::new(Scheduler),
+            Box::new(Dispatcher),
+            Box::new(Reaper),
+            Box::new(Outbox::new(Arc::new(|_| Ok(())))),
+        ];
+        drive(cx, passes, SharedHealth::default(), stop).await;
+        "stopped".into()
+    })
+}
+
+fn server(sim: &Sim, name: &str, number: u32, port: Port) -> Body {
+    let cx = sim.cx(name, number);
+    Box::pin(async move {
+        port.serve(Arc::new(Execution::new(cx))).await;
+        "nobody can call it".into()
+    })
+}
+
+fn worker(sim: &Sim, n: usize, (slots, restart): (u32, Duration), ports: &[Port]) -> Worker {
+    let name = format!("worker{n}");
+    let os = Os::new(&format!("host{n}"), sim.time, &sim.trace, &sim.ledger, &sim.random);
+    let net = Network::new(&name, ports, &sim.random, &sim.trace);
+    let stop = Arc::new(watch::channel(false).0);
+    let parts = WorkerParts {
+        sim: sim.clone(),
+        name: name.clone(),
+        os: os.clone(),
+        net: net.clone(),
+        slots,
+        stop: Arc::clone(&stop),
+    };
+    let body = move |number| worker_body(&parts, number);
+    let process = Process::start(&name, &sim.trace, restart, body);
+    Worker { process, os, net, stop }
+}
+
+fn worker_body(parts: &WorkerParts, number: u32) -> Body {
+    let WorkerParts { sim, name, os, net, .. } = parts;
+    let random = sim.random.fork(&format!("{name} {number}"));
+    let millis = u64::try_from(sim.store_wall.now().as_micros() / 1_000).unwrap_or(0);
+    let bits = (u128::from(random.bits()) << 64) | u128::from(random.bits());
+    let who = Identity {
+        job_id: JobId::from_u128(uuid_v7(millis, bits)).to_string(),
+        name: name.clone(),
+        host: os.name().to_owned(),
+        pid: number,
+        pid_start: number.into(),
+        boot_id: os.boot_id(),
+        machine_id: os.name().to_owned(),
+        home_id: format!("home-of-{name}"),
+        version: "simulated".into(),
+    };
+    sim.trace.note(|| format!("{name} is job {}", who.job_id));
+    let worker = Supervisor::new(
+        Arc::new(net.clone()),
+        Arc::new(SimHost(os.clone())),
+        settings(parts),
+        who,
+        sim.hooks(name),
+    );
+    let stop = Arc::clone(&parts.stop);
+    Box::pin(async move {
+        stop.send_replace(false);
+        match worker.run(stop.subscribe()).await {
+            Ok(left) => format!("in order, {} left running", left.len()),
+            Err(problem) => format!("{problem:?}"),
+        }
+    })
+}
+
+fn settings(parts: &WorkerParts) -> Settings {
+    let time = parts.sim.time;
+    Settings {
+        home: Path::new("/sim").join(parts.os.name()),
+        queues: vec!["default".into()],
+        slots: parts.slots,
+        heartbeat_interval: Duration::from_secs(5),
+        orphan_ttl: Duration::from_hours(24),
+        kill_grace: Duration::from_secs(30),
+        margin: Duration::from_secs(1),
+        drain_timeout: Duration::from_secs(30),
+        log_limit: 1 << 20,
+        containment: "auto".into(),
+        host_env: Vec::new(),
+        api: None,
+        clock: ClockKind::Boottime,
+        now_ns: Arc::new(move || time.nanos()),
+        guards: parts.sim.options.guards,
+    }
+}
