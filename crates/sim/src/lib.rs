@@ -16,6 +16,7 @@ pub mod os;
 pub mod process;
 pub mod random;
 pub mod report;
+mod roles;
 pub mod scenario;
 pub mod sim;
 pub mod task;

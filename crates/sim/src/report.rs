@@ -14,6 +14,7 @@ pub const MARKS: &[&str] = &[
     "late_report_refused",
     "never_ran",
     "reattached",
+    "scheduler_fenced",
     "start_taken_back",
     "task_killed",
 ];

@@ -109,9 +109,10 @@ impl Sim {
     }
 
     fn env(&self, name: &str) -> Env {
-        let (wall, random) = (self.store_wall.clone(), self.random.fork(name));
+        let (time, wall, random) = (self.time, self.store_wall.clone(), self.random.fork(name));
         Env {
             wall: Arc::new(move || wall.now()),
+            boottime: Arc::new(move || time.boottime()),
             random: Arc::new(move || random.bits()),
             decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|e| e.to_string())),
             evaluate: Arc::new(render::condition),
@@ -143,7 +144,7 @@ impl Sim {
 
     /// What a notification of the store does: it may come late, or not at all.
     fn hint(&self, process: &str, op: &str) {
-        const ENGINE: [&str; 6] = ["report", "trigger", "clear", "mark", "cancel", "lost_page"];
+        const ENGINE: [&str; 6] = ["report", "trigger", "clear", "mark", "cancel", "settle"];
         const WORKERS: [&str; 6] =
             ["dispatch", "cancel", "clear", "mark", "kill_attempt", "time_out_runs"];
         let (engine, workers) = (ENGINE.contains(&op), WORKERS.contains(&op));

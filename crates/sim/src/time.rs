@@ -1,7 +1,7 @@
 //! Simulated time: tokio's paused clock is the boot-time clock of every machine, and each wall
 //! clock is that plus an offset which may step.
 
-use fencepost_core::time::{Span, Timestamp};
+use fencepost_core::time::{BootInstant, Span, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::time::Duration;
@@ -32,6 +32,11 @@ impl Time {
         // The machines had been up for an hour: no clock reads zero.
         let up = Duration::from_hours(1) + self.elapsed();
         u64::try_from(up.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The same, as the engine counts it.
+    pub fn boottime(&self) -> BootInstant {
+        BootInstant::from_micros(i64::try_from(self.nanos() / 1_000).unwrap_or(i64::MAX))
     }
 
     /// When the boot-time clock shows `nanos`.

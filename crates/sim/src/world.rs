@@ -4,17 +4,10 @@
 use crate::net::{Network, Port};
 use crate::os::{Os, SimHost};
 use crate::process::{Body, Process};
+use crate::roles;
 use crate::sim::Sim;
-use fencepost_core::id::{JobId, uuid_v7};
-use fencepost_engine::Pass;
-use fencepost_engine::dispatcher::Dispatcher;
-use fencepost_engine::drive::{SharedHealth, drive};
 use fencepost_engine::error::EngineError;
 use fencepost_engine::operations::dag_files::{self, DagFile, ReadDag};
-use fencepost_engine::outbox::Outbox;
-use fencepost_engine::reaper::Reaper;
-use fencepost_engine::scheduler::Scheduler;
-use fencepost_server::execution::Execution;
 use fencepost_store::query::{installation, pool};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::supervisor::{Identity, Settings, Supervisor};
@@ -106,7 +99,7 @@ impl World {
         let schedulers = (0..shape.schedulers).map(|n| {
             let (sim, name) = (sim.clone(), format!("scheduler{n}"));
             let own = name.clone();
-            let body = move |number| scheduler(&sim, &own, number);
+            let body = move |number| roles::scheduler(&sim, &own, number);
             (name, body)
         });
         let trace = &sim.trace;
@@ -116,7 +109,7 @@ impl World {
         let servers = ports.iter().enumerate().map(|(n, port)| {
             let (sim, name, port) = (sim.clone(), format!("server{n}"), port.clone());
             let own = name.clone();
-            let body = move |number| server(&sim, &own, number, port.clone());
+            let body = move |number| roles::server(&sim, &own, number, port.clone());
             Process::start(&name, trace, restart, body)
         });
         let servers = servers.collect();
@@ -135,29 +128,6 @@ impl World {
     pub fn machines(&self) -> Vec<Os> {
         self.workers.iter().map(|worker| worker.os.clone()).collect()
     }
-}
-
-fn scheduler(sim: &Sim, name: &str, number: u32) -> Body {
-    let cx = sim.cx(name, number);
-    Box::pin(async move {
-        let (_keep, stop) = watch::channel(false);
-        let passes: Vec<Box<dyn Pass>> = vec![
-            Box::new(Scheduler),
-            Box::new(Dispatcher),
-            Box::new(Reaper),
-            Box::new(Outbox::new(Arc::new(|_| Ok(())))),
-        ];
-        drive(cx, passes, SharedHealth::default(), stop).await;
-        "stopped".into()
-    })
-}
-
-fn server(sim: &Sim, name: &str, number: u32, port: Port) -> Body {
-    let cx = sim.cx(name, number);
-    Box::pin(async move {
-        port.serve(Arc::new(Execution::new(cx))).await;
-        "nobody can call it".into()
-    })
 }
 
 fn worker(sim: &Sim, n: usize, (slots, restart): (u32, Duration), ports: &[Port]) -> Worker {
@@ -180,11 +150,8 @@ fn worker(sim: &Sim, n: usize, (slots, restart): (u32, Duration), ports: &[Port]
 
 fn worker_body(parts: &WorkerParts, number: u32) -> Body {
     let WorkerParts { sim, name, os, net, .. } = parts;
-    let random = sim.random.fork(&format!("{name} {number}"));
-    let millis = u64::try_from(sim.store_wall.now().as_micros() / 1_000).unwrap_or(0);
-    let bits = (u128::from(random.bits()) << 64) | u128::from(random.bits());
     let who = Identity {
-        job_id: JobId::from_u128(uuid_v7(millis, bits)).to_string(),
+        job_id: roles::job_id(sim, name, number).to_string(),
         name: name.clone(),
         host: os.name().to_owned(),
         pid: number,
@@ -226,6 +193,7 @@ fn settings(parts: &WorkerParts) -> Settings {
         log_limit: 1 << 20,
         containment: "auto".into(),
         host_env: Vec::new(),
+        ships_logs: false,
         api: None,
         clock: ClockKind::Boottime,
         now_ns: Arc::new(move || time.nanos()),

@@ -55,6 +55,7 @@ impl Heart {
         let beat = self.own.beat((self.cx.env.boottime)());
         let deadline = self.own.lease().heartbeat_interval;
         tokio::select! {
+            biased;
             answer = self.renew(beat) => match answer {
                 Ok(Renewed::Yes) => {
                     self.own.acknowledged(beat);
@@ -95,6 +96,7 @@ impl Heart {
                 return self.over();
             }
             tokio::select! {
+                biased;
                 () = sleep(interval) => {}
                 changed = stop.changed() => if changed.is_err() { return Stopped::Asked },
             }
