@@ -102,15 +102,19 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The trips of a list of passages. All of them; or, in the short form, those of the first
-/// transactions of each kind, and every `stride`-th of the others.
+/// The trips of a list of passages. All of them; or, in the short form, the first at the edges of
+/// each kind of transaction and at each step of a worker, some at the first statements of a kind,
+/// and every `stride`-th of the others.
 pub fn trips(passages: &[Passage], stride: Option<u64>) -> Vec<Trip> {
-    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     let mut out = Vec::new();
     for (at, passage) in (1_u64..).zip(passages) {
-        let times = seen.entry(format!("{}{}", passage.process, passage.point)).or_default();
+        let times = seen.entry(&passage.point).or_default();
         *times += 1;
-        let is_new = *times <= 1;
+        // Between two statements a crash leaves what one before the first statement leaves.
+        let is_edge = ["begin", "commit"].iter().any(|edge| passage.point.ends_with(edge));
+        let is_worker = passage.point.starts_with("worker:");
+        let is_new = *times <= 1 && (is_edge || is_worker || at.is_multiple_of(3));
         if stride.is_some_and(|stride| !is_new && !at.is_multiple_of(stride)) {
             continue;
         }
