@@ -90,7 +90,7 @@ impl HttpExecution {
         Self {
             shared: Arc::clone(&self.shared),
             connections: self.connections.afresh(),
-            patience: self.patience.afresh(),
+            patience: self.patience.paced(),
             limit,
         }
     }

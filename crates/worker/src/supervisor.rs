@@ -5,12 +5,16 @@
 //! claims that never ran are started under the same token. So the paths below never assume that
 //! they come to their end; whatever they leave behind is found by the next worker.
 //!
+//! With a lease ([`lease`]) it stops acting before that is over, and a worker that was declared lost
+//! ends what it has, reports it, and goes on as a new job.
+//!
 //! Deliberately absent: the store, HTTP, decisions about retries.
 
 mod archive;
 mod beat;
 mod checkpoint;
 mod launch;
+mod lease;
 mod nursery;
 mod reattach;
 mod report;
@@ -20,6 +24,7 @@ mod work;
 
 pub(crate) use archive::archive;
 pub use archive::{archived, log_dir, remove_archived};
+pub use beat::{Beating, Beats, Host};
 pub use settings::{Identity, Settings, TaskApi};
 
 use crate::attempt::{AttemptHost, RunningAttempt};
@@ -39,9 +44,12 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 
 /// A worker of one home.
 pub struct Supervisor {
-    shared: Arc<Shared>,
-    ended: mpsc::Receiver<report::Ended>,
-    children: nursery::Children,
+    api: Arc<dyn ExecutionApi>,
+    host: Arc<dyn AttemptHost>,
+    settings: Settings,
+    who: Identity,
+    hooks: Hooks,
+    trouble: Arc<Mutex<Option<String>>>,
 }
 
 /// What the parts of a worker share.
@@ -58,8 +66,9 @@ pub(crate) struct Shared {
     changed: Notify,
     ended: mpsc::Sender<report::Ended>,
     starts: std::sync::atomic::AtomicU64,
-    trouble: Mutex<Option<String>>,
+    trouble: Arc<Mutex<Option<String>>>,
     nursery: nursery::Nursery,
+    lease: lease::Keeper,
 }
 
 /// An attempt in this worker's hands.
@@ -70,6 +79,16 @@ struct Active {
     /// Of its directory.
     name: String,
     stop: Option<(Reason, bool)>,
+    /// The store said that it is not ours: its deadline is not pushed any more.
+    is_disowned: bool,
+}
+
+/// How the work of one job ended.
+enum End {
+    /// In order; the tokens that were left running.
+    Left(Vec<String>),
+    /// The job was declared lost.
+    Over,
 }
 
 impl Supervisor {
@@ -81,29 +100,13 @@ impl Supervisor {
         who: Identity,
         hooks: Hooks,
     ) -> Self {
-        let (sender, ended) = mpsc::channel(1_024);
-        let (nursery, children) = nursery::nursery();
-        let shared = Arc::new(Shared {
-            api,
-            host,
-            settings,
-            who,
-            hooks,
-            active: Mutex::default(),
-            over: Mutex::default(),
-            changed: Notify::new(),
-            ended: sender,
-            starts: std::sync::atomic::AtomicU64::new(0),
-            trouble: Mutex::default(),
-            nursery,
-        });
-        Self { shared, ended, children }
+        Self { api, host, settings, who, hooks, trouble: Arc::default() }
     }
 
     /// What stands in the way of taking work, for `health`.
     pub fn trouble(&self) -> impl Fn() -> Option<String> + Send + Sync + 'static {
-        let shared = Arc::clone(&self.shared);
-        move || shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let trouble = Arc::clone(&self.trouble);
+        move || trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Registers, takes over what the predecessors left, and works until `stop` becomes true.
@@ -111,9 +114,38 @@ impl Supervisor {
     /// its shims; the tokens that are left running.
     ///
     /// The whole worker is this future: not polled it stands still, dropped it is gone.
-    pub async fn run(self, stop: watch::Receiver<bool>) -> Result<Vec<String>, Problem> {
-        let Self { shared, ended, children } = self;
-        children.beside(work(&shared, ended, stop)).await
+    /// If its job is declared lost it begins again as a new one.
+    pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<Vec<String>, Problem> {
+        loop {
+            let (shared, ended, children) = self.incarnation();
+            // Also when this future is dropped: what beats elsewhere ends with it.
+            let _done = lease::Done(Arc::clone(&shared));
+            match children.beside(work(&shared, ended, stop.clone())).await? {
+                End::Left(left) => return Ok(left),
+                End::Over => self.who.job_id = (self.settings.fresh_job_id)(),
+            }
+        }
+    }
+
+    fn incarnation(&self) -> (Arc<Shared>, mpsc::Receiver<report::Ended>, nursery::Children) {
+        let (sender, ended) = mpsc::channel(1_024);
+        let (nursery, children) = nursery::nursery();
+        let shared = Shared {
+            api: Arc::clone(&self.api),
+            host: Arc::clone(&self.host),
+            settings: self.settings.clone(),
+            who: self.who.clone(),
+            hooks: self.hooks.clone(),
+            active: Mutex::default(),
+            over: Mutex::default(),
+            changed: Notify::new(),
+            ended: sender,
+            starts: std::sync::atomic::AtomicU64::new(0),
+            trouble: Arc::clone(&self.trouble),
+            nursery,
+            lease: lease::Keeper::new(&self.settings),
+        };
+        (Arc::new(shared), ended, children)
     }
 }
 
@@ -121,32 +153,44 @@ async fn work(
     shared: &Arc<Shared>,
     ended: mpsc::Receiver<report::Ended>,
     mut stop: watch::Receiver<bool>,
-) -> Result<Vec<String>, Problem> {
+) -> Result<End, Problem> {
     let registered = shared.api.register(shared.registration()).await?;
     shared.nursery.add(report::run(Arc::clone(shared), ended));
-    shared.nursery.add(beat::run(Arc::clone(shared)));
+    // Deadlines are set by what is taken over: the lease that they follow is a fresh one.
+    beat::begin(shared).await;
     if shared.settings.ships_logs {
         shared.nursery.add(ship::run(Arc::clone(shared)));
     }
     reattach::take_over(shared, registered.handed_over).await;
-    while !*stop.borrow() {
+    while !*stop.borrow() && !shared.lease.is_over() {
         tokio::select! {
             biased;
             _ = stop.changed() => {}
+            () = shared.lease.over() => {}
             () = work_turn(shared) => {}
         }
     }
     let names: Vec<String> = shared.active().values().map(|active| active.name.clone()).collect();
-    let left = drain(shared).await;
+    let left = if shared.lease.is_over() { Vec::new() } else { drain(shared).await };
+    if shared.lease.is_over() {
+        lease::end_all(shared).await;
+    }
     if shared.settings.ships_logs {
         ship::rest(shared, names.into_iter().filter(|name| !name.is_empty()).collect()).await;
     }
+    if shared.lease.is_over() {
+        return Ok(if *stop.borrow() { End::Left(Vec::new()) } else { End::Over });
+    }
     shared.api.leave(&shared.who.job_id).await?;
-    Ok(left)
+    Ok(End::Left(left))
 }
 
 /// One look for work and orders.
 async fn work_turn(shared: &Arc<Shared>) {
+    shared.lease.turned((shared.settings.now_ns)());
+    if !shared.acts() {
+        return pause(AFTER_TROUBLE).await;
+    }
     let full = shared.host.trouble(&shared.settings.home);
     shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&full);
     let free = if full.is_some() { 0 } else { shared.free_slots() };
@@ -185,6 +229,7 @@ async fn drain(shared: &Arc<Shared>) -> Vec<String> {
         tokio::select! {
             biased;
             () = &mut over => return left,
+            () = shared.lease.over() => return left,
             () = shared.changed.notified() => {}
         }
     }
@@ -210,7 +255,7 @@ impl Shared {
             version: who.version.clone(),
             queues: self.settings.queues.clone(),
             slots: self.settings.slots,
-            lease_ttl_ms: None,
+            lease_ttl_ms: self.settings.lease.map(|lease| lease.lease_ttl.as_millis()),
         }
     }
 

@@ -16,6 +16,8 @@ const HOPELESS_MS: u64 = 10_000;
 
 /// The state of a client.
 pub(super) struct Patience {
+    /// Its caller calls at a pace of its own (beats), and would be held up by another.
+    is_paced: bool,
     state: Mutex<State>,
     random: Arc<dyn Fn() -> u64 + Send + Sync>,
     notice: Notice,
@@ -29,12 +31,12 @@ struct State {
 
 impl Patience {
     pub(super) fn new(random: Arc<dyn Fn() -> u64 + Send + Sync>, notice: Notice) -> Self {
-        Self { state: Mutex::default(), random, notice }
+        Self { is_paced: false, state: Mutex::default(), random, notice }
     }
 
-    /// Another one, of which nothing has failed; what it meets is not told twice.
-    pub(super) fn afresh(&self) -> Self {
-        Self::new(Arc::clone(&self.random), Arc::new(|_| {}))
+    /// One of a client whose caller has a pace of its own; what it meets is not told twice.
+    pub(super) fn paced(&self) -> Self {
+        Self { is_paced: true, ..Self::new(Arc::clone(&self.random), Arc::new(|_| {})) }
     }
 
     pub(super) fn trouble(&self) -> Option<Problem> {
@@ -43,6 +45,9 @@ impl Patience {
 
     /// Waits as long as the last failures ask for.
     pub(super) async fn wait(&self) {
+        if self.is_paced {
+            return;
+        }
         let pause = {
             let state = self.state();
             state.trouble.as_ref().map(|why| pause_ms(state.failures, why, (self.random)()))

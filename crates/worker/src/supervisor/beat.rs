@@ -1,38 +1,143 @@
-//! The worker's beat: leases are pushed, and the server says what is no longer ours.
+//! The worker's beat: it renews the lease, and the server says what is no longer ours.
+//!
+//! Without a lease (standalone mode) deadlines are pushed by time alone, since the store lies under the
+//! same kernel and home lock. With one they follow the last beat that was acknowledged, a beat is sent
+//! whatever runs, and once the lease does not let the worker act it ends what it has.
+//!
+//! In production beats have a thread, a runtime and a client of their own ([`Beats`]), so that nothing
+//! that the worker does can hold them up; a simulator polls them as the future that they are.
 
 use super::Shared;
 use super::checkpoint::Seen;
-use fencepost_api::execution::{Beat, StopOrder};
+use super::lease::instant;
+use fencepost_api::execution::{Beat, Beaten, ExecutionApi, StopOrder};
+use fencepost_api::problem::Problem;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// With nothing running a beat is only a sign of life.
 const IDLE_BEAT: Duration = Duration::from_mins(1);
 
-pub(super) async fn run(shared: Arc<Shared>) {
-    let mut seq = 0_i64;
-    let mut since_beat = Duration::ZERO;
-    let mut seen = Seen::default();
+/// Runs a future to its end, elsewhere; `Err` gives it back if that cannot be done.
+pub type Host = Arc<dyn Fn(Beating) -> Result<(), Beating> + Send + Sync>;
+/// The beats of one job.
+pub type Beating = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Where beats run, and through which client.
+#[derive(Clone)]
+pub struct Beats {
+    pub api: Arc<dyn ExecutionApi>,
+    pub host: Host,
+}
+
+impl Beats {
+    /// On a thread of their own with a runtime of its own.
+    pub fn on_own_thread(api: Arc<dyn ExecutionApi>) -> Self {
+        let host = |beating: Beating| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return Err(beating) };
+            // Handed over through a slot, so that it is not lost with a thread that cannot be made.
+            let slot = Arc::new(std::sync::Mutex::new(Some(beating)));
+            let own = Arc::clone(&slot);
+            let take = |slot: &std::sync::Mutex<Option<Beating>>| {
+                slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+            };
+            let made = std::thread::Builder::new().name("beats".into()).spawn(move || {
+                if let Some(beating) = take(&own) {
+                    runtime.block_on(beating);
+                }
+            });
+            if made.is_ok() { Ok(()) } else { take(&slot).map_or(Ok(()), Err) }
+        };
+        Self { api, host: Arc::new(host) }
+    }
+}
+
+/// What beats remember.
+#[derive(Default)]
+struct Memory {
+    seq: i64,
+    since: Duration,
+    seen: Seen,
+}
+
+/// Starts the beats. With a lease the first one is waited for.
+pub(super) async fn begin(shared: &Arc<Shared>) {
+    let mut memory = Memory::default();
+    if shared.settings.lease.is_some() {
+        while !shared.lease.is_over() && !once(shared, &mut memory).await {
+            super::pause(super::AFTER_TROUBLE).await;
+        }
+    }
+    let beating: Beating = Box::pin(run(Arc::clone(shared), memory));
+    let left = match &shared.settings.beats {
+        Some(beats) => (beats.host)(beating).err(),
+        None => Some(beating),
+    };
+    if let Some(beating) = left {
+        shared.nursery.add(beating);
+    }
+}
+
+async fn run(shared: Arc<Shared>, mut memory: Memory) {
     let interval = shared.settings.heartbeat_interval;
-    loop {
+    while !shared.lease.is_done() && !shared.lease.is_over() {
         super::pause(interval).await;
-        since_beat += interval;
-        push(&shared);
-        let inventory = shared.active_tokens();
-        if inventory.is_empty() && since_beat < IDLE_BEAT {
-            continue;
+        memory.since += interval;
+        if shared.settings.lease.is_none() {
+            push(&shared);
+            if shared.active().is_empty() && memory.since < IDLE_BEAT {
+                continue;
+            }
         }
-        seq += 1;
-        since_beat = Duration::ZERO;
-        seen.keep(&inventory);
-        let checkpoints = checkpoints(&shared, &mut seen);
-        let job_id = shared.who.job_id.clone();
-        let beat = Beat { job_id, seq, loop_age_ms: 0, inventory, checkpoints };
-        // A beat that fails is followed by the next one; deadlines are pushed by time alone here,
-        // since in standalone mode the store lies under the same kernel and home lock.
-        if let Ok(answer) = shared.api.beat(beat).await {
-            disown(&shared, answer.disowned);
+        once(&shared, &mut memory).await;
+        if !shared.acts() {
+            shared.fence();
         }
+    }
+}
+
+/// One beat; whether it was acknowledged.
+async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
+    let inventory = shared.active_tokens();
+    memory.since = Duration::ZERO;
+    memory.seen.keep(&inventory);
+    let checkpoints = checkpoints(shared, &mut memory.seen);
+    let now_ns = (shared.settings.now_ns)();
+    let numbered = shared.lease.beat(instant(now_ns));
+    memory.seq += 1;
+    let beat = Beat {
+        job_id: shared.who.job_id.clone(),
+        seq: numbered.map_or(memory.seq, |beat| beat.seq),
+        loop_age_ms: shared.lease.loop_age_ms(now_ns),
+        inventory,
+        checkpoints,
+    };
+    // A beat that fails is followed by the next one.
+    let Some(Ok(answer)) = call(shared, beat).await else { return false };
+    if answer.is_over {
+        shared.lease.end();
+        return false;
+    }
+    if let Some(beat) = numbered {
+        shared.lease.acknowledged(beat);
+    }
+    disown(shared, answer.disowned);
+    if numbered.is_some() {
+        push(shared);
+    }
+    true
+}
+
+/// A call with a deadline: an answer that comes later is none.
+async fn call(shared: &Shared, beat: Beat) -> Option<Result<Beaten, Problem>> {
+    let own = shared.settings.beats.as_ref().map_or(&shared.api, |beats| &beats.api);
+    let limit = shared.settings.heartbeat_interval;
+    tokio::select! {
+        biased;
+        answer = own.beat(beat) => Some(answer),
+        () = super::pause(limit) => None,
     }
 }
 
@@ -53,7 +158,7 @@ fn checkpoints(shared: &Shared, seen: &mut Seen) -> Vec<(String, String)> {
 /// Pushes every deadline of ours forward.
 fn push(shared: &Shared) {
     let (deadline, now) = (shared.lease().deadline_ns, (shared.settings.now_ns)());
-    for active in shared.active().values() {
+    for active in shared.active().values().filter(|active| !active.is_disowned) {
         if let Some(running) = &active.running {
             // A refusal means that it has ended or has another owner: the watch sees it.
             let _ = running.push(deadline, now);
@@ -65,7 +170,10 @@ fn push(shared: &Shared) {
 /// end is known.
 fn disown(shared: &Shared, tokens: Vec<String>) {
     for token in tokens {
-        let runs = shared.active().get(&token).is_some_and(|active| active.running.is_some());
+        let runs = shared.active().get_mut(&token).is_some_and(|active| {
+            active.is_disowned = true;
+            active.running.is_some()
+        });
         if runs {
             let (reason, by) = ("superseded".into(), "server".into());
             shared.stop(&StopOrder { token, reason, by, kill_now: false });

@@ -3,7 +3,6 @@
 use super::work::{for_task, spec};
 use super::{Shared, report};
 use crate::attempt::{Absence, Attached, HostError, PreparedAttempt, RunningAttempt};
-use crate::page::Lease;
 use fencepost_api::execution::{Answer, Assignment, Ended, Start};
 use std::sync::Arc;
 
@@ -169,14 +168,8 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 impl Shared {
-    /// The lease that attempts get now.
-    pub(super) fn lease(&self) -> Lease {
-        let ttl = u64::try_from(self.settings.orphan_ttl.as_nanos()).unwrap_or(u64::MAX);
-        Lease { owner: self.owner(), deadline_ns: (self.settings.now_ns)().saturating_add(ttl) }
-    }
-
     /// The owner word of this incarnation: part of its job id, for people and checks.
-    fn owner(&self) -> u64 {
+    pub(super) fn owner(&self) -> u64 {
         let digits: String =
             self.who.job_id.chars().filter(char::is_ascii_hexdigit).skip(16).take(16).collect();
         u64::from_str_radix(&digits, 16).unwrap_or(1).max(1)

@@ -9,6 +9,7 @@ use super::launch::{blocking, start_all, watch};
 use super::{Shared, report};
 use crate::attempt::{Absence, Attached, RunningAttempt};
 use crate::outcome::{Outcome, OutcomeKind};
+use crate::page::Lease;
 use fencepost_api::execution::{Answer, Assignment, Found, HandedOver};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -72,7 +73,7 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
     let new_boot = !boot_id.is_empty() && boot_id != shared.who.boot_id;
     let evidence = if new_boot { "boot_id" } else { "successor" };
     loop {
-        match look(shared, &name).await {
+        match look(shared, &name, shared.lease()).await {
             State::Running(running) => return adopt(shared, assignment, name, running).await,
             State::Ended(outcome) if outcome.kind == OutcomeKind::NeverRan => {
                 return start_again(shared, assignment, name).await;
@@ -95,13 +96,13 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
     }
 }
 
-async fn look(shared: &Arc<Shared>, name: &str) -> State {
+async fn look(shared: &Arc<Shared>, name: &str, lease: Lease) -> State {
     let (inner, own) = (Arc::clone(shared), name.to_owned());
     let found = blocking(shared, move || {
         if !inner.host.exists(&own) {
             return Ok(State::Untouched);
         }
-        Ok(match inner.host.attach(&own, inner.lease())? {
+        Ok(match inner.host.attach(&own, lease)? {
             Attached::Running(running) => State::Running(Arc::from(running)),
             Attached::Ended(outcome) => State::Ended(outcome),
             Attached::Absent(absent) => match absent.prove()? {
@@ -153,13 +154,13 @@ async fn answer(shared: &Arc<Shared>, token: &str, found: Found) -> Answer {
     }
 }
 
-/// A directory of an attempt that is nobody's any more: what runs there is superseded and ended,
-/// what ended is archived.
+/// A directory of an attempt that was not handed over: what runs there is superseded and ended, its
+/// deadline lowered and never pushed; what ended is archived.
 fn forget(shared: &Arc<Shared>, name: String) {
     let worker = Arc::clone(shared);
     shared.nursery.add(async move {
         loop {
-            match look(&worker, &name).await {
+            match look(&worker, &name, worker.spent_lease()).await {
                 State::Running(running) => {
                     running.request_stop(crate::outcome::Reason::Superseded, false);
                     if running.exited().await.is_err() {

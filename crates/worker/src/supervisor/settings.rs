@@ -1,7 +1,9 @@
 //! What a worker is told at its start.
 
+use super::beat::Beats;
 use crate::clock::ClockKind;
 use fencepost_core::guard::Guards;
+use fencepost_core::lease::Lease;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,13 @@ pub struct Settings {
     pub queues: Vec<String>,
     pub slots: u32,
     pub heartbeat_interval: Duration,
+    /// The lease that everything ends with; `None` in standalone mode, whose shims wait for
+    /// `orphan_ttl`. With a lease `clock` counts suspend.
+    pub lease: Option<Lease>,
+    /// Where beats run; `None`: beside everything else.
+    pub beats: Option<Beats>,
+    /// A job id for the process's next incarnation, once this one was declared lost.
+    pub fresh_job_id: Arc<dyn Fn() -> String + Send + Sync>,
     /// How long a shim waits for the next owner.
     pub orphan_ttl: Duration,
     /// The longest time between SIGTERM and SIGKILL.

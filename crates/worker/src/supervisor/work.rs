@@ -1,6 +1,7 @@
 //! From an assignment to what its shim is told, and the files that the task is given.
 
 use super::Shared;
+use super::lease::shim_margin;
 use crate::attempt::{CHECKPOINT_IN, ForTask, FromTask, INPUTS, PARAMS, SCRIPT};
 use crate::dir::AttemptDir;
 use crate::spec::{Containment, ShimSpec, VERSION};
@@ -38,7 +39,9 @@ pub(super) fn spec(
         graceful_exit_codes: work.graceful_exit_codes.iter().map(|code| (*code).into()).collect(),
         log_limit: settings.log_limit,
         clock: settings.clock,
-        margin_ms: millis(settings.margin),
+        margin_ms: settings
+            .lease
+            .map_or(millis(settings.margin), |lease| millis(shim_margin(&lease).to_std())),
         result_file: Some(FromTask::Result.path(dir)),
     }
 }

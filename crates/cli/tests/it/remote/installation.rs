@@ -4,12 +4,17 @@ use fencepost_api::execution::{Answer, Ended, ExecutionApi, Register, Report};
 use fencepost_api::problem::Problem;
 use fencepost_core::guard::Guards;
 use fencepost_core::hook::Hooks;
-use fencepost_core::time::{BootInstant, Timestamp};
+use fencepost_core::id::{JobId, uuid_v7};
+use fencepost_core::lease::{Lease, LeaseSettings};
+use fencepost_core::state::JobKind;
+use fencepost_core::time::{BootInstant, Span, Timestamp};
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{SharedHealth, drive};
 use fencepost_engine::env::Env;
+use fencepost_engine::liveness::{Heart, Stopped, Watch, enroll};
 use fencepost_engine::operations::confirm_dead;
 use fencepost_engine::operations::dag_files::{self, DagFile, ReadDag};
+use fencepost_engine::operations::register::Identity as EngineIdentity;
 use fencepost_engine::operations::run_control::AttemptRef;
 use fencepost_engine::operations::trigger::{self, TriggerRequest};
 use fencepost_engine::reaper::Reaper;
@@ -25,7 +30,7 @@ use fencepost_store::{Store, StoreClock};
 use fencepost_worker::attempt::{AttemptHost, HomeBoot, OsHost};
 use fencepost_worker::clock::{BootId, ClockKind};
 use fencepost_worker::http::{Connect, HttpExecution};
-use fencepost_worker::supervisor::{self, Identity, Supervisor, TaskApi};
+use fencepost_worker::supervisor::{self, Beats, Identity, Supervisor, TaskApi};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +47,8 @@ pub(crate) struct Installation {
     pub(crate) join_id: String,
     pub(crate) address: SocketAddr,
     server: Option<(watch::Sender<bool>, JoinHandle<()>)>,
+    /// The heart of the server's job; only a server with one makes workers' leases count.
+    heart: Option<JoinHandle<Stopped>>,
     stop: watch::Sender<bool>,
 }
 
@@ -85,11 +92,16 @@ impl Installation {
         tx.commit().await.unwrap();
         let (join_id, join_token) = join_token(&cx, "worker").await;
         let (stop, stopped) = watch::channel(false);
-        let passes: Vec<Box<dyn Pass>> =
-            vec![Box::new(Scheduler), Box::new(Dispatcher), Box::new(Reaper)];
+        let passes: Vec<Box<dyn Pass>> = vec![
+            Box::new(Scheduler),
+            Box::new(Dispatcher),
+            Box::<Watch>::default(),
+            Box::new(Reaper),
+        ];
         tokio::spawn(drive(cx.clone(), passes, SharedHealth::default(), stopped));
         let address = "127.0.0.1:0".parse().unwrap();
-        let mut own = Self { folder, cx, join_token, join_id, address, server: None, stop };
+        let mut own =
+            Self { folder, cx, join_token, join_id, address, server: None, heart: None, stop };
         own.serve().await;
         own
     }
@@ -118,6 +130,30 @@ impl Installation {
         self.server = Some((stop, task));
     }
 
+    /// The server has a job of its own that beats.
+    pub(crate) async fn beat(&mut self) {
+        let who = EngineIdentity {
+            job_id: self.cx.env.job_id(),
+            kind: JobKind::Server,
+            name: "server".into(),
+            host: "host".into(),
+            pid: 1,
+            pid_start: 1,
+            boot_id: "boot".into(),
+            machine_id: "machine".into(),
+            home_id: String::new(),
+            version: "1.2.3".into(),
+            queues: Vec::new(),
+            slots: 0,
+            lease_ttl: None,
+        };
+        let cx = enroll(&self.cx, &who, lease(30, 1)).await.unwrap();
+        let heart = Heart::new(self.cx.clone(), Arc::clone(cx.own.as_ref().unwrap()));
+        let sleep = |span: Span| tokio::time::sleep(span.to_std());
+        let (_, never) = watch::channel(false);
+        self.heart = Some(tokio::spawn(heart.run(sleep, never)));
+    }
+
     /// Ends the server in order: calls in flight are answered.
     pub(crate) async fn stop_server(&mut self) {
         let (stop, task) = self.server.take().unwrap();
@@ -130,6 +166,9 @@ impl Installation {
         let (_, task) = self.server.take().unwrap();
         task.abort();
         let _ = task.await;
+        if let Some(heart) = self.heart.take() {
+            heart.abort();
+        }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -154,10 +193,25 @@ impl Installation {
 
     /// Starts a worker with a home of that name.
     pub(crate) fn worker(&self, home: &str) -> Worker {
+        self.worker_with(home, None)
+    }
+
+    /// Starts a worker with that lease; its beats have a thread of their own.
+    pub(crate) fn worker_with(&self, home: &str, lease: Option<Lease>) -> Worker {
         let api = Arc::new(self.client(&self.join_token));
         let path = self.path(home);
         let who = identity(&self.cx, home);
-        let settings = settings(&path, self.url());
+        let mut settings = settings(&path, self.url());
+        if let Some(lease) = lease {
+            settings.heartbeat_interval = lease.heartbeat_interval.to_std();
+            settings.kill_grace = lease.kill_grace.to_std();
+            settings.margin = lease.margin.to_std();
+            settings.beats =
+                Some(Beats::on_own_thread(Arc::new(api.beside(lease.heartbeat_interval.to_std()))));
+            settings.lease = Some(lease);
+            settings.clock = ClockKind::Boottime;
+            settings.now_ns = Arc::new(|| ClockKind::Boottime.now_ns());
+        }
         let supervisor = Supervisor::new(api, host(&path), settings, who, Hooks::none());
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(supervisor.run(stopped));
@@ -235,7 +289,25 @@ impl Drop for Installation {
     }
 }
 
+/// A lease of so many seconds, with a beat every so many; a second of grace.
+pub(crate) fn lease(ttl: i64, beat: i64) -> Lease {
+    let settings = LeaseSettings {
+        lease_ttl: Span::from_secs(ttl),
+        heartbeat_interval: Span::from_secs(beat),
+        self_fence: (ttl < 10).then(|| Span::from_secs(ttl - 2)),
+        kill_grace: (ttl < 10).then(|| Span::from_secs(1)),
+        margin: None,
+    };
+    settings.check().unwrap()
+}
+
 impl Worker {
+    /// Ends it in the middle of whatever it does; what it started goes on under its shims.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
     /// Ends in order; the tokens that it left running.
     pub(crate) async fn stop(self) -> Vec<String> {
         self.stop.send(true).unwrap();
@@ -287,6 +359,9 @@ fn settings(home: &Path, url: String) -> supervisor::Settings {
         queues: vec!["default".into()],
         slots: 8,
         heartbeat_interval: Duration::from_millis(500),
+        lease: None,
+        beats: None,
+        fresh_job_id: Arc::new(|| JobId::from_u128(uuid_v7(0, random().into())).to_string()),
         orphan_ttl: Duration::from_hours(1),
         kill_grace: Duration::from_secs(5),
         margin: Duration::from_secs(1),

@@ -1,6 +1,7 @@
 //! A worker that speaks HTTP: the shipped supervisor, real shims, and a server on a loopback port.
 
 mod installation;
+mod leases;
 mod logs;
 mod refused;
 mod roles;
