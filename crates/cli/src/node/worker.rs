@@ -10,11 +10,12 @@ use crate::config::lint;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_api::problem::Problem;
+use fencepost_core::lease::Lease;
 use fencepost_core::time::Span;
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::home::Home;
 use fencepost_worker::http::{Connect, HttpExecution};
-use fencepost_worker::supervisor::{self, Supervisor, TaskApi};
+use fencepost_worker::supervisor::{self, Beats, Supervisor, TaskApi};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -52,9 +53,11 @@ pub(crate) struct Detached {
 impl Worker {
     /// Starts it; it works once it is registered (see [`Worker::registered`]).
     pub(crate) async fn start(options: &Options, employer: &Employer) -> Outcome<Self> {
-        let settings = settings(options, employer)?;
-        let lease_ttl = span(settings.orphan_ttl);
+        let lease = lint::lease_settings(&options.settings, "worker")
+            .check()
+            .map_err(|error| CliError::usage(format!("[worker] {error}")))?;
         let api = Arc::new(client(employer)?);
+        let settings = settings(options, employer, lease, &api);
         let home = home(options, &api).await?;
         let who = identity::identity(&surroundings::uuid(), &home, &options.settings);
         let host = host(&options.home, &home)?;
@@ -64,7 +67,7 @@ impl Worker {
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(supervisor.run(stopped));
         let turns = tokio::spawn(turn(Arc::clone(&home)));
-        Ok(Self { stop, task, turns, api, home, lease_ttl })
+        Ok(Self { stop, task, turns, api, home, lease_ttl: lease.lease_ttl })
     }
 
     /// Ready once it is registered; an error if it ended before.
@@ -101,18 +104,18 @@ impl Worker {
     }
 }
 
-fn span(of: std::time::Duration) -> Span {
-    Span::from_micros(i64::try_from(of.as_micros()).unwrap_or(i64::MAX))
-}
-
-/// A worker's settings with its lease, which must keep the inequalities.
-fn settings(options: &Options, employer: &Employer) -> Outcome<supervisor::Settings> {
-    let lease = lint::lease_settings(&options.settings, "worker")
-        .check()
-        .map_err(|error| CliError::usage(format!("[worker] {error}")))?;
-    Ok(supervisor::Settings {
+/// A worker's settings with its lease. Beats have connections of their own.
+fn settings(
+    options: &Options,
+    employer: &Employer,
+    lease: Lease,
+    api: &HttpExecution,
+) -> supervisor::Settings {
+    let beats = api.beside(lease.heartbeat_interval.to_std());
+    supervisor::Settings {
         heartbeat_interval: lease.heartbeat_interval.to_std(),
-        orphan_ttl: lease.lease_ttl.to_std(),
+        lease: Some(lease),
+        beats: Some(Beats::on_own_thread(Arc::new(beats))),
         kill_grace: lease.kill_grace.to_std(),
         margin: lease.margin.to_std(),
         api: Some(TaskApi { url: employer.url.clone(), ca: employer.ca.clone() }),
@@ -120,7 +123,7 @@ fn settings(options: &Options, employer: &Employer) -> Outcome<supervisor::Setti
         clock: ClockKind::Boottime,
         now_ns: Arc::new(|| ClockKind::Boottime.now_ns()),
         ..worker_settings(options)
-    })
+    }
 }
 
 fn client(employer: &Employer) -> Outcome<HttpExecution> {

@@ -149,7 +149,7 @@ impl Installation {
         };
         let cx = enroll(&self.cx, &who, lease(30, 1)).await.unwrap();
         let heart = Heart::new(self.cx.clone(), Arc::clone(cx.own.as_ref().unwrap()));
-        let sleep = |span: Span| tokio::time::sleep(span.to_std());
+        let sleep = |span: Span| pause(span.to_std());
         let (_, never) = watch::channel(false);
         self.heart = Some(tokio::spawn(heart.run(sleep, never)));
     }
@@ -395,6 +395,11 @@ pub(crate) fn registration(job_id: &str) -> Register {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one wait of these tests: for a condition")]
+#[expect(clippy::disallowed_methods, reason = "the pace of a server's heart")]
+async fn pause(wait: Duration) {
+    tokio::time::sleep(wait).await;
+}
+
 pub(crate) async fn wait_for(what: &str, condition: impl AsyncFn() -> bool) {
     for _ in 0..6_000 {
         if condition().await {
