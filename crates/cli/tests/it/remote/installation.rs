@@ -394,12 +394,12 @@ pub(crate) fn registration(job_id: &str) -> Register {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one wait of these tests: for a condition")]
 #[expect(clippy::disallowed_methods, reason = "the pace of a server's heart")]
 async fn pause(wait: Duration) {
     tokio::time::sleep(wait).await;
 }
 
+#[expect(clippy::disallowed_methods, reason = "the one wait of these tests: for a condition")]
 pub(crate) async fn wait_for(what: &str, condition: impl AsyncFn() -> bool) {
     for _ in 0..6_000 {
         if condition().await {
