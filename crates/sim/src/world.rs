@@ -181,11 +181,20 @@ fn worker_body(parts: &WorkerParts, number: u32) -> Body {
 
 fn settings(parts: &WorkerParts) -> Settings {
     let time = parts.sim.time;
+    let (sim, name) = (parts.sim.clone(), format!("{} again", parts.name));
+    let jobs = std::sync::atomic::AtomicU32::new(0);
+    let fresh_job_id = move || {
+        let number = jobs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        roles::job_id(&sim, &name, number).to_string()
+    };
     Settings {
         home: Path::new("/sim").join(parts.os.name()),
         queues: vec!["default".into()],
         slots: parts.slots,
         heartbeat_interval: Duration::from_secs(5),
+        lease: None,
+        beats: None,
+        fresh_job_id: Arc::new(fresh_job_id),
         orphan_ttl: Duration::from_hours(24),
         kill_grace: Duration::from_secs(30),
         margin: Duration::from_secs(1),
