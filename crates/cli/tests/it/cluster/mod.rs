@@ -1,5 +1,6 @@
 //! Many processes on PostgreSQL, as people run them: real processes, real signals, a real server.
 
+mod death;
 mod kill9;
 mod outage;
 mod refusals;

@@ -66,6 +66,18 @@ impl Cluster {
         self.env.push((variable, value.into()));
     }
 
+    /// A lease of some seconds, with the beat, the fence and the grace that belong to it.
+    pub(crate) fn short_worker_leases(&mut self) {
+        for (key, value) in [
+            ("worker.lease_ttl", "6s"),
+            ("worker.heartbeat_interval", "1s"),
+            ("worker.self_fence", "4s"),
+            ("worker.kill_grace", "1s"),
+        ] {
+            self.setting(key, value);
+        }
+    }
+
     /// Leases of schedulers and servers that are over in seconds.
     pub(crate) fn short_scheduler_leases(&mut self) {
         for (key, value) in [
