@@ -15,6 +15,7 @@ mod reports;
 mod retries;
 mod roles;
 mod schedules;
+mod slots_at_once;
 mod starvation;
 mod stops;
 mod two_schedulers;
