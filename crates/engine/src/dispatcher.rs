@@ -3,6 +3,7 @@
 
 use crate::catalog::Version;
 use crate::error::EngineError;
+use crate::liveness::renew_epoch;
 use crate::log;
 use crate::{Cx, Pass, Report};
 use fencepost_core::id::Token;
@@ -44,7 +45,15 @@ impl Pass for Dispatcher {
         Box::pin(async move {
             let mut report = Report::default();
             loop {
-                let moved = dispatch(cx, &mut report).await?;
+                let moved = match dispatch(cx, &mut report).await {
+                    // What was chosen is let go; the next pass mints in the new epoch.
+                    Err(error) if error.is_epoch_over() => {
+                        renew_epoch(cx).await?;
+                        report.next_due = Some(cx.store.clock().now());
+                        return Ok(report);
+                    }
+                    moved => moved?,
+                };
                 report.moved += moved;
                 if moved < BATCH {
                     return Ok(report);

@@ -21,6 +21,10 @@ impl EngineError {
     pub fn is_fenced(&self) -> bool {
         matches!(self, Self::Store(error) if error.kind == StoreErrorKind::Fenced)
     }
+    /// Whether tokens wait for a new epoch.
+    pub fn is_epoch_over(&self) -> bool {
+        matches!(self, Self::Store(error) if error.kind == StoreErrorKind::EpochOver)
+    }
     /// What is wrong with one DAG version: it stops only itself (I22). Any other error is handed on.
     pub fn of_one_version(self) -> Result<String, Self> {
         match self {

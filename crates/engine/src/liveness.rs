@@ -9,11 +9,13 @@
 //! renewal that was observed, and a page locks the departed job's row.
 
 mod declare;
+mod epoch;
 mod heart;
 mod own;
 mod renew;
 mod settle;
 
+pub(crate) use epoch::renew_epoch;
 pub use heart::{Beaten, Heart, Stopped};
 pub use own::{Own, enroll};
 pub(crate) use renew::renewals;

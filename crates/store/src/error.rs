@@ -14,6 +14,9 @@ pub enum StoreErrorKind {
     Full,
     /// The lease of the job that writes is over, or its epoch is: it must drop what it believes.
     Fenced,
+    /// The server is another one, or on another timeline, than when the epoch was made: nothing is
+    /// minted before there is a new epoch.
+    EpochOver,
     /// A rule of the schema: a duplicate, or a bug.
     Constraint,
     /// Not a store of ours, or damaged, or newer than this program.
@@ -47,6 +50,7 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Setup => "the store cannot be used as it is set up",
             StoreErrorKind::Full => "the disk of the store is full",
             StoreErrorKind::Fenced => "this job may not write any more",
+            StoreErrorKind::EpochOver => "a new epoch is needed",
             StoreErrorKind::Constraint => "the store refused a row",
             StoreErrorKind::Corrupt => "the store cannot be used",
             StoreErrorKind::Decode => "a row of the store cannot be read",

@@ -76,6 +76,7 @@ pub(crate) fn failed(error: &StoreError) -> CliError {
         StoreErrorKind::Unavailable
         | StoreErrorKind::Contended
         | StoreErrorKind::Fenced
+        | StoreErrorKind::EpochOver
         | StoreErrorKind::Full
         | StoreErrorKind::Constraint
         | StoreErrorKind::Corrupt

@@ -6,6 +6,7 @@
 
 mod clears;
 mod crash_points;
+mod epochs;
 mod graphs;
 mod hand_over;
 mod interleavings;

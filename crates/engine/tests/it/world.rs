@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) servers: Vec<leases::Beater>,
     settings: Settings,
     epoch: u32,
-    place: Place,
+    pub(crate) place: Place,
 }
 
 impl World {

@@ -26,7 +26,7 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
     let code = match error {
         EngineError::Store(store) => match store.kind {
             StoreErrorKind::Full => ProblemCode::NoSpace,
-            StoreErrorKind::Unavailable | StoreErrorKind::Contended | StoreErrorKind::Fenced => {
+            StoreErrorKind::Unavailable | StoreErrorKind::Contended | StoreErrorKind::Fenced | StoreErrorKind::EpochOver => {
                 ProblemCode::Unavailable
             }
             StoreErrorKind::Setup

@@ -12,6 +12,7 @@ mod guard;
 mod hints;
 mod pool;
 mod run;
+mod standing;
 mod tls;
 mod url;
 
@@ -53,6 +54,7 @@ impl Postgres {
     pub(super) async fn open(url: &str, options: PgOptions) -> Result<Self, StoreError> {
         let target = Target::parse(url)?;
         guard::verify(&target, &options).await?;
+        standing::verify(&target, &options).await?;
         migrate::check_open(&target, &options).await?;
         let writer = Lane::new(target.clone(), options.clone(), Use::Write);
         let reader = Lane::new(target.clone(), options.clone(), Use::Read);

@@ -11,10 +11,28 @@ pub struct Installation {
     pub counter: i64,
 }
 
-const INSTALLATION_MAKE: Stmt = Stmt::same(
+/// Which server this is, on PostgreSQL: the checkpoint's timeline would lag after a promotion.
+macro_rules! live {
+    (timeline) => {
+        "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
+    };
+    (system) => {
+        "(SELECT system_identifier FROM pg_control_system())"
+    };
+}
+
+const INSTALLATION_MAKE: Stmt = Stmt::split(
     "installation_make",
     "INSERT INTO installation (one, installation_id, epoch, counter, created_at)
      VALUES (1, $1, 1, 0, $2) ON CONFLICT (one) DO NOTHING",
+    concat!(
+        "INSERT INTO installation (one, installation_id, epoch, counter, created_at, timeline, \
+         system_id) VALUES (1, $1, 1, 0, $2, ",
+        live!(timeline),
+        ", ",
+        live!(system),
+        ") ON CONFLICT (one) DO NOTHING"
+    ),
 );
 
 /// Makes the row of a fresh store; an existing one stays.
@@ -43,9 +61,43 @@ pub async fn raise_epoch(tx: &Tx, epoch: u32) -> Result<(), StoreError> {
     tx.execute(&EPOCH_RAISE, values![epoch]).await.map(drop)
 }
 
-const TOKENS_MINT: Stmt = Stmt::same(
+// Above the timeline too, which rises with each promotion: a new epoch may itself be lost with the
+// last commits of the server that made it.
+const EPOCH_RENEW: Stmt = Stmt::split(
+    "epoch_renew",
+    "UPDATE installation SET epoch = $1 WHERE one = 0 RETURNING epoch",
+    concat!(
+        "UPDATE installation SET epoch = GREATEST(epoch + 1, CAST($1 AS BIGINT) + 1, ('x' || ",
+        live!(timeline),
+        ")::bit(32)::bigint), timeline = ",
+        live!(timeline),
+        ", system_id = ",
+        live!(system),
+        " WHERE one = 1 AND (timeline IS DISTINCT FROM ",
+        live!(timeline),
+        " OR system_id IS DISTINCT FROM ",
+        live!(system),
+        ") RETURNING epoch"
+    ),
+);
+
+/// Makes a new epoch, above the stored one and `presented`, if the server is another than that of the
+/// stored one; the new epoch. On SQLite never: each start has one of its own.
+pub async fn renew_epoch(tx: &Tx, presented: u32) -> Result<Option<u32>, StoreError> {
+    let Some(row) = tx.query_opt(&EPOCH_RENEW, values![presented]).await? else { return Ok(None) };
+    row.columns("installation").number().map(Some)
+}
+
+const TOKENS_MINT: Stmt = Stmt::split(
     "tokens_mint",
     "UPDATE installation SET counter = counter + $1 WHERE one = 1 RETURNING epoch, counter",
+    concat!(
+        "UPDATE installation SET counter = counter + $1 WHERE one = 1 AND timeline = ",
+        live!(timeline),
+        " AND system_id = ",
+        live!(system),
+        " RETURNING epoch, counter"
+    ),
 );
 
 /// Draws `count` tokens, ascending. The rows that they are for must be locked already.
@@ -53,6 +105,10 @@ pub async fn mint(tx: &Tx, count: usize) -> Result<Vec<Token>, StoreError> {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let row = tx.query_opt(&TOKENS_MINT, values![count]).await?;
     let Some(row) = row else {
+        if load(tx).await?.is_some() {
+            let message = "the server is not the one that its epoch was made on";
+            return Err(StoreError::new(StoreErrorKind::EpochOver, "mint", message));
+        }
         let message = "it has no installation row: nothing was registered in it yet";
         return Err(StoreError::new(StoreErrorKind::Corrupt, "mint", message));
     };
@@ -64,4 +120,4 @@ pub async fn mint(tx: &Tx, count: usize) -> Result<Vec<Token>, StoreError> {
 }
 
 pub(super) const STATEMENTS: &[Stmt] =
-    &[INSTALLATION_MAKE, INSTALLATION_LOAD, EPOCH_RAISE, TOKENS_MINT];
+    &[INSTALLATION_MAKE, INSTALLATION_LOAD, EPOCH_RAISE, EPOCH_RENEW, TOKENS_MINT];

@@ -81,6 +81,7 @@ incident_page n limit
 *installation_make id now
 installation_load
 epoch_raise n
+!epoch_renew n
 tokens_mint n
 *job_insert job jkind jstate name name n n uuid name home name queue n n? n now now now? never flag n n
 job_get job

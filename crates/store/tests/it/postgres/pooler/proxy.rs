@@ -157,6 +157,7 @@ async fn serve(
             keeps,
             statements: &mut statements,
             awaited: 0,
+            is_begun: false,
             hidden: VecDeque::new(),
         };
         // One whose client goes away in between is closed: the server rolls it back.
@@ -195,6 +196,8 @@ struct Turn<'a> {
     statements: &'a mut Statements,
     /// Answers that end with "ready".
     awaited: u32,
+    /// A request was sent whose end, after which the server is ready, was not sent yet.
+    is_begun: bool,
     /// Of each statement that is being prepared: the client did not ask for it.
     hidden: VecDeque<bool>,
 }
@@ -219,7 +222,7 @@ impl Turn<'_> {
                     let is_ready = said.0 == b'Z';
                     self.awaited -= u32::from(is_ready);
                     write(to, &said).await?;
-                    if is_ready && self.awaited == 0 && said.1 == b"I" {
+                    if is_ready && self.awaited == 0 && !self.is_begun && said.1 == b"I" {
                         return Ok(());
                     }
                 }
@@ -229,7 +232,9 @@ impl Turn<'_> {
 
     /// To the server, with the names of statements as they are there.
     async fn forward(&mut self, (kind, body): Message) -> Result<()> {
-        self.awaited += u32::from(matches!(kind, b'Q' | b'S'));
+        let is_end = matches!(kind, b'Q' | b'S');
+        self.awaited += u32::from(is_end);
+        self.is_begun = !is_end;
         let message = match kind {
             b'P' => {
                 let (own, rest) = cut(&body);

@@ -1,0 +1,4 @@
+-- The server that the epoch belongs to: its timeline and its system identifier. Another one may have
+-- lost the last commits, and with them tokens: it mints nothing in this epoch. A SQLite file has no
+-- server; each start of it has an epoch of its own.
+-- @POSTGRES@ ALTER TABLE installation ADD COLUMN timeline TEXT, ADD COLUMN system_id BIGINT;
