@@ -141,8 +141,7 @@ impl Node {
             health,
             trouble: Arc::new(trouble),
             logs: Arc::new(HomeLogs(path.clone())),
-            execution,
-            serves: Serves::Attempts,
+            execution: Some((execution, Serves::Attempts)),
             stopped,
         };
         let (address, _) = serve::listen(&cx, &options, listener, parts);

@@ -4,7 +4,8 @@
 //! believed is dropped, and the role goes on as a new job.
 
 use super::member::{Member, Membership, say};
-use super::{DagFolder, Options, effects, shared, spawn_passes};
+use super::serve::{self, Address, Parts};
+use super::{DagFolder, Options, StoreLogs, effects, shared, spawn_passes};
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::state::JobKind;
@@ -18,6 +19,8 @@ use tokio::task::JoinHandle;
 
 /// A scheduler that schedules.
 pub(crate) struct Scheduler {
+    /// If it was told to listen.
+    pub(crate) address: Option<Address>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -26,9 +29,10 @@ pub(crate) struct Scheduler {
 type Current = Arc<RwLock<Cx>>;
 
 impl Scheduler {
-    /// Starts it.
-    pub(crate) async fn start(options: &Options) -> Outcome<Self> {
+    /// Starts it; `listens`: on the configured address, for people.
+    pub(crate) async fn start(options: &Options, listens: bool) -> Outcome<Self> {
         let settings = &options.settings;
+        let listener = if listens { Some(serve::bind(settings).await?) } else { None };
         let membership = shared::open_as(settings, JobKind::Scheduler, &options.crash).await?;
         let member = membership.join().await?;
         let current: Current = Arc::new(RwLock::new(member.cx.clone()));
@@ -40,8 +44,20 @@ impl Scheduler {
             .watch(cx, interval.to_std())
             .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(run(membership, member, current, stopped));
-        Ok(Self { stop, task })
+        let health = SharedHealth::default();
+        let address = listener.map(|listener| {
+            let cx = &membership.cx;
+            let parts = Parts {
+                health: Arc::clone(&health),
+                trouble: Arc::new(|| None),
+                logs: Arc::new(StoreLogs::new(cx.store.clone())),
+                execution: None,
+                stopped: stopped.clone(),
+            };
+            serve::listen(cx, options, listener, parts).0
+        });
+        let task = tokio::spawn(run(Lives { membership, current, health }, member, stopped));
+        Ok(Self { address, stop, task })
     }
 
     /// Ends after the turn that is under way.
@@ -57,14 +73,16 @@ impl Scheduler {
     }
 }
 
-async fn run(
+/// What a scheduler keeps from one job to the next.
+struct Lives {
     membership: Membership,
-    mut member: Member,
     current: Current,
-    mut stopped: watch::Receiver<bool>,
-) {
+    health: SharedHealth,
+}
+
+async fn run(lives: Lives, mut member: Member, mut stopped: watch::Receiver<bool>) {
+    let Lives { membership, current, health } = lives;
     loop {
-        let health = SharedHealth::default();
         let passes = spawn_passes(&member.cx, effects::none(), &health, stopped.clone());
         match passes.await {
             Ok(Ended::Stopped) => return member.leave().await,

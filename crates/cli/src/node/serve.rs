@@ -50,8 +50,8 @@ pub(super) struct Parts {
     pub(super) health: SharedHealth,
     pub(super) trouble: Arc<dyn Fn() -> Option<String> + Send + Sync>,
     pub(super) logs: Arc<dyn LogSource>,
-    pub(super) execution: Execution,
-    pub(super) serves: Serves,
+    /// `None`: people alone.
+    pub(super) execution: Option<(Execution, Serves)>,
     pub(super) stopped: watch::Receiver<bool>,
 }
 
@@ -168,7 +168,10 @@ pub(super) fn listen(
         stop: parts.stopped.clone(),
     });
     let version = env!("CARGO_PKG_VERSION").into();
-    let all = rest.merge(routes(parts.execution, parts.serves, version));
+    let all = match parts.execution {
+        Some((execution, serves)) => rest.merge(routes(execution, serves, version)),
+        None => rest,
+    };
     let serving = match tls {
         None => tokio::spawn(until(socket, all, parts.stopped)),
         Some(tls) => tokio::spawn(until(TlsListener::new(socket, tls), all, parts.stopped)),

@@ -39,8 +39,7 @@ impl Server {
             health: SharedHealth::default(),
             trouble: Arc::new(|| None),
             logs: Arc::new(StoreLogs::new(cx.store.clone())),
-            execution: Execution::new(cx.clone()).until(stopped.clone()),
-            serves: Serves::Workers,
+            execution: Some((Execution::new(cx.clone()).until(stopped.clone()), Serves::Workers)),
             stopped,
         };
         let (address, serving) = serve::listen(&cx, options, listener, parts);

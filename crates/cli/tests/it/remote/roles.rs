@@ -116,8 +116,15 @@ impl Roles {
     fn scheduler(&self) -> Role {
         let dags = self.path("dags");
         let dags = dags.to_str().unwrap();
-        let command = self.command(&["scheduler", "--store", self.database.url(), "--dags", dags]);
-        self.spawn("scheduler", command).0
+        let mut command =
+            self.command(&["scheduler", "--store", self.database.url(), "--dags", dags]);
+        command.args(["--listen", "127.0.0.1:0"]);
+        let (role, line) = self.spawn("scheduler", command);
+        let address = line.trim().strip_prefix("ready ").unwrap();
+        let mut health = self.command(&["health", "--server", address, "-o", "json"]);
+        health.env("FENCEPOST_CA", self.path("cert.pem"));
+        assert!(!health.output().unwrap().stdout.is_empty(), "it answers at {address}");
+        role
     }
 
     fn worker(&self, more: &[&str]) -> Role {
