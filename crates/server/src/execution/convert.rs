@@ -26,9 +26,10 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
     let code = match error {
         EngineError::Store(store) => match store.kind {
             StoreErrorKind::Full => ProblemCode::NoSpace,
-            StoreErrorKind::Unavailable | StoreErrorKind::Contended | StoreErrorKind::Fenced | StoreErrorKind::EpochOver => {
-                ProblemCode::Unavailable
-            }
+            StoreErrorKind::Unavailable
+            | StoreErrorKind::Contended
+            | StoreErrorKind::Fenced
+            | StoreErrorKind::EpochOver => ProblemCode::Unavailable,
             StoreErrorKind::Setup
             | StoreErrorKind::Constraint
             | StoreErrorKind::Corrupt
