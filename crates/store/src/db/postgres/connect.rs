@@ -23,6 +23,9 @@ pub struct PgOptions {
     /// How long the server lets this process hold up others: in one statement, in a pause inside a
     /// transaction, in an answer that it does not read. Well below the scheduler's lease.
     pub guard: Span,
+    /// How long a transaction that may write takes at most, in total: below what a scheduler's lease
+    /// leaves between its self-fence and its end (6 s of 30 s).
+    pub transaction: Span,
     /// Transactions that may write at once.
     pub writers: usize,
     /// Transactions that only read at once.
@@ -41,6 +44,7 @@ impl PgOptions {
         Self {
             application_name: application_name.into(),
             guard: Span::from_secs(5),
+            transaction: Span::from_millis(5_500),
             writers: 8,
             readers: 4,
             elapsed: Arc::new(elapsed),

@@ -1,6 +1,7 @@
 //! Connections that wait for their next transaction.
 
 use super::connect::{PgOptions, Wire, connect};
+use super::run::Limit;
 use super::url::Target;
 use super::{Session, wrong};
 use crate::error::{StoreError, StoreErrorKind};
@@ -83,7 +84,8 @@ impl Lane {
             };
             let locks = self.0.use_ == Use::Write && self.0.options.locks;
             // From here on the session gives it back, also if this future is dropped.
-            let session = Session::new(wire, self.clone(), locks);
+            let limit = (self.0.use_ == Use::Write).then(|| Limit::from_now(&self.0.options));
+            let session = Session::new(wire, self.clone(), locks, limit);
             match session.begin(self.0.use_.begin(), CLOCK).await {
                 Ok(now) => return Ok((session.holding(permit), now)),
                 // It broke while nobody looked, as all do when the server is started again.

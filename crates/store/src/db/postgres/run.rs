@@ -1,18 +1,19 @@
 //! A transaction on a connection: its statements, its end.
 
 use super::codec::{self, Column};
-use super::connect::Wire;
+use super::connect::{PgOptions, Wire};
 use super::pool::Lane;
 use super::wrong;
 use crate::db::stmt::{Batch, Stmt};
 use crate::db::{Row, Value};
 use crate::error::{StoreError, StoreErrorKind};
-use fencepost_core::time::Timestamp;
+use fencepost_core::time::{Span, Timestamp};
 use futures_util::{StreamExt as _, future};
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
@@ -27,6 +28,45 @@ const BATCH_MAX: usize = 1_000;
 /// its way must not keep the server waiting with the locks, so an answer fits the line's buffers.
 const LOCKED_MAX: usize = 100;
 
+/// Until when a transaction may go on, by a clock that also counts while this process is stopped.
+#[derive(Clone)]
+pub(super) struct Limit {
+    elapsed: Arc<dyn Fn() -> Span + Send + Sync>,
+    end: Span,
+}
+
+impl Limit {
+    pub(super) fn from_now(options: &PgOptions) -> Self {
+        let elapsed = Arc::clone(&options.elapsed);
+        let end = Span::from_micros(elapsed().as_micros() + options.transaction.as_micros());
+        Self { elapsed, end }
+    }
+
+    /// What is left; `None`: nothing.
+    fn left(&self) -> Option<Duration> {
+        let left = self.end.as_micros() - (self.elapsed)().as_micros();
+        (left > 0).then(|| Span::from_micros(left).to_std())
+    }
+
+    /// The work's answer, if it comes in time.
+    async fn within<T>(limit: Option<&Self>, work: impl Future<Output = T>) -> Option<T> {
+        let Some(limit) = limit else { return Some(work.await) };
+        let answer = tokio::time::timeout(limit.left()?, work).await.ok()?;
+        limit.left().map(|_| answer)
+    }
+}
+
+impl std::fmt::Debug for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Limit({})", self.end)
+    }
+}
+
+fn late(op: &'static str) -> StoreError {
+    let message = "the transaction took longer than it may in total: its connection is closed";
+    StoreError::new(StoreErrorKind::Unavailable, op, message)
+}
+
 /// A transaction. Dropped, it is rolled back.
 #[derive(Debug)]
 pub(in crate::db) struct Session {
@@ -37,12 +77,13 @@ pub(in crate::db) struct Session {
     /// The first failure: after it the server refuses everything, and a commit would be none.
     failed: Mutex<Option<StoreError>>,
     permit: Option<OwnedSemaphorePermit>,
+    limit: Option<Limit>,
 }
 
 impl Session {
-    pub(super) fn new(wire: Arc<Wire>, lane: Lane, locks: bool) -> Self {
+    pub(super) fn new(wire: Arc<Wire>, lane: Lane, locks: bool, limit: Option<Limit>) -> Self {
         let wire = Some(wire);
-        Self { wire, lane, locks, failed: Mutex::default(), permit: None }
+        Self { wire, lane, locks, failed: Mutex::default(), permit: None, limit }
     }
 
     pub(super) fn holding(mut self, permit: OwnedSemaphorePermit) -> Self {
@@ -78,7 +119,16 @@ impl Session {
         let abandoned = format!("{}: its answer was not waited for", stmt.name);
         *self.failure() = Some(StoreError::new(StoreErrorKind::Unavailable, op, abandoned));
         let answer = match &self.wire {
-            Some(wire) => run(wire, stmt, self.locks, &sets).await,
+            Some(wire) => {
+                let work = run(wire, stmt, self.locks, &sets);
+                match Limit::within(self.limit.as_ref(), work).await {
+                    Some(answer) => answer,
+                    None => {
+                        *self.failure() = Some(late(op));
+                        return Err(late(op));
+                    }
+                }
+            }
             None => Ok(Answer::default()),
         };
         let answer = answer.map_err(|error| {
@@ -95,7 +145,12 @@ impl Session {
             return Err(ended(op, first));
         }
         let Some(wire) = self.wire.clone() else { return Ok(()) };
-        wire.client.batch_execute("COMMIT").await.map_err(|error| wrong(op, &error))?;
+        let work = wire.client.batch_execute("COMMIT");
+        // Without an answer in time it is not known whether it is done.
+        let Some(answer) = Limit::within(self.limit.as_ref(), work).await else {
+            return Err(late(op));
+        };
+        answer.map_err(|error| wrong(op, &error))?;
         self.wire = None;
         self.lane.take_back(wire);
         Ok(())
@@ -108,7 +163,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(wire) = self.wire.take() {
+        let is_late = self.limit.as_ref().is_some_and(|limit| limit.left().is_none());
+        // One that is late is closed with its last handle, and the server rolls it back.
+        if let Some(wire) = self.wire.take().filter(|_| !is_late) {
             self.lane.roll_back(wire);
         }
     }

@@ -8,6 +8,8 @@ use fencepost_store::{
     migrate_postgres, params,
 };
 use fencepost_testing::Database;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 const NOW: Applied = Applied { before: SCHEMA_VERSION, now: SCHEMA_VERSION };
 
@@ -120,4 +122,38 @@ async fn who_is_in_anothers_way_is_told_so() {
     let tx = store.begin("waits").await.unwrap();
     let error = tx.execute(&LOCK, params![1]).await.unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Contended, "{error}");
+}
+
+/// A transaction that took too long in total says and commits nothing any more, also if each of its
+/// statements was quick: who wrote may have lost its lease meanwhile (I9).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i9_a_transaction_that_takes_too_long_in_total_changes_nothing() {
+    let place = PostgresDatabase::new();
+    let now = Arc::new(AtomicI64::new(0));
+    let clock = Arc::clone(&now);
+    let options = PgOptions {
+        transaction: Span::from_secs(5),
+        ..PgOptions::new("fencepost-test", move || {
+            Span::from_micros(clock.load(Ordering::SeqCst) * 1_000_000)
+        })
+    };
+    let store = Store::open_postgres(place.database.url(), options, Hooks::none()).await.unwrap();
+    crate::rows::settle(&store).await;
+    const CHANGE: Stmt = Stmt::same("change", "UPDATE pool SET slots = slots + $1");
+    for (before, after) in [(4, 0), (0, 5), (5, 0)] {
+        let slots = place.database.sql("SELECT sum(slots) FROM pool").unwrap();
+        let tx = store.begin("slow").await.unwrap();
+        now.fetch_add(before, Ordering::SeqCst);
+        let changed = tx.execute(&CHANGE, params![1]).await;
+        assert_eq!(changed.is_ok(), before < 5);
+        now.fetch_add(after, Ordering::SeqCst);
+        let committed = tx.commit().await;
+        assert_eq!(committed.is_ok(), before + after < 5);
+        let is_same = place.database.sql("SELECT sum(slots) FROM pool").unwrap() == slots;
+        assert_eq!(is_same, before + after >= 5);
+    }
+    // And its locks are free.
+    let tx = store.begin("next").await.unwrap();
+    tx.execute(&CHANGE, params![1]).await.unwrap();
+    tx.commit().await.unwrap();
 }
