@@ -121,13 +121,11 @@ impl Session {
         let answer = match &self.wire {
             Some(wire) => {
                 let work = run(wire, stmt, self.locks, &sets);
-                match Limit::within(self.limit.as_ref(), work).await {
-                    Some(answer) => answer,
-                    None => {
-                        *self.failure() = Some(late(op));
-                        return Err(late(op));
-                    }
-                }
+                let Some(answer) = Limit::within(self.limit.as_ref(), work).await else {
+                    *self.failure() = Some(late(op));
+                    return Err(late(op));
+                };
+                answer
             }
             None => Ok(Answer::default()),
         };
