@@ -41,7 +41,7 @@ fn a_taken_port_is_refused_with_a_mend() {
 #[test]
 fn a_public_address_is_refused() {
     let world = World::new();
-    refused(&world, &["standalone", "--listen", "0.0.0.0:0"], 2, "loopback");
+    refused(&world, &["standalone", "--listen", "0.0.0.0:0"], 2, "tls_cert");
 }
 
 #[test]
