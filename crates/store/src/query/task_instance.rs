@@ -392,7 +392,8 @@ const TI_CANCEL_EVENTS: Stmt = Stmt::same(
                         to_state, reason)
      SELECT $2, 'ti_state', dag_id, run_pk, task_id, map_index, token, $3, state, 'skipped', $4
      FROM task_instance
-     WHERE run_pk = $1 AND state IN ('none', 'scheduled', 'deferred', 'up_for_retry', 'held')",
+     WHERE run_pk = $1 AND state IN ('none', 'scheduled', 'deferred', 'up_for_retry', 'held')
+     ORDER BY task_index, map_index",
 );
 const TI_CANCEL: Stmt = Stmt::same(
     "ti_cancel",
