@@ -22,8 +22,17 @@ use tokio::sync::watch;
 
 /// The leases of schedulers and servers: the defaults.
 fn lease() -> Result<Lease, String> {
+    of_ttl(30)
+}
+
+/// The leases of workers: shorter than the default, so that they run out now and then.
+pub(crate) fn worker_lease() -> Result<Lease, String> {
+    of_ttl(90)
+}
+
+fn of_ttl(secs: i64) -> Result<Lease, String> {
     let settings = LeaseSettings {
-        lease_ttl: Span::from_secs(30),
+        lease_ttl: Span::from_secs(secs),
         heartbeat_interval: Span::from_secs(5),
         self_fence: None,
         kill_grace: None,
