@@ -55,6 +55,8 @@ pub struct AuditAttempt {
     pub counted_as: Option<CountedAs>,
     /// It has an owner's row.
     pub owned: bool,
+    /// Its owner is over and worked off: nobody will settle it any more.
+    pub abandoned: bool,
     pub started: bool,
     pub holds: u32,
 }

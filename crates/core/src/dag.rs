@@ -140,6 +140,7 @@ pub struct Task {
     pub retry_rules: Vec<RetryRule>,
     pub infra_retries: u32,
     pub on_lost: OnLost,
+    pub replace: Replace,
     pub times: TaskTimes,
     pub containment: Containment,
     /// Exit codes that count as success after our own stop signal.
@@ -179,6 +180,7 @@ impl Task {
             retry_rules: Vec::new(),
             infra_retries: 5,
             on_lost: OnLost::Retry,
+            replace: Replace::AfterLeaseExpiry,
             times: TaskTimes {
                 execution_timeout: None,
                 queued_timeout: Span::from_mins(20),
@@ -254,8 +256,20 @@ pub enum WeightRule {
 /// What happens when an attempt that had started is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnLost {
+    /// Another attempt, charged to `infra_retries`.
     Retry,
+    /// A person decides.
+    Hold,
     Fail,
+}
+
+/// When a lost attempt may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    /// Its processes are gone by then, where the kernel keeps running.
+    AfterLeaseExpiry,
+    /// Only on evidence that they are gone, or a person's word.
+    AfterConfirmedDead,
 }
 
 /// The clocks that run over one attempt.

@@ -3,7 +3,7 @@
 //! Source: 1-semantics section 5 ("Who pays") and 2-interfaces section 5 ("Exit codes"). One pure
 //! function, so that the execution API, the reaper and the simulator cannot disagree.
 
-use crate::dag::{OnLost, Task};
+use crate::dag::{OnLost, Replace, Task};
 use crate::lifecycle::TiEvent;
 use crate::retry::RetryAction;
 use crate::state::{CountedAs, Outcome, StopReason};
@@ -39,6 +39,9 @@ pub enum Ending {
     NeverRan,
     /// Its processes are known to be gone, and no exit status is known.
     Gone(Death),
+    /// The lease of its worker is over, and nothing is known of its processes but that they ended by
+    /// their own deadline.
+    Expired(Death),
 }
 
 /// Why an attempt cannot be taken as it is.
@@ -103,11 +106,18 @@ pub struct Verdict {
     pub counted_as: CountedAs,
     /// With `TiEvent::Retry`: how long to wait.
     pub delay: Option<Span>,
+    /// The attempt does not end: it stays the current one, `lost_open`, and costs nothing yet.
+    pub stays_open: bool,
 }
 
 impl Verdict {
     fn new(outcome: Outcome, event: TiEvent, reason: &str) -> Self {
-        Self { outcome, event, reason: reason.into(), counted_as: CountedAs::None, delay: None }
+        let (reason, counted_as) = (reason.into(), CountedAs::None);
+        Self { outcome, event, reason, counted_as, delay: None, stays_open: false }
+    }
+    /// Nothing is decided yet about a lost attempt.
+    fn open(event: TiEvent, reason: &str) -> Self {
+        Self { stays_open: true, ..Self::new(Outcome::Lost, event, reason) }
     }
     fn counted(mut self, counted_as: CountedAs) -> Self {
         self.counted_as = counted_as;
@@ -129,7 +139,7 @@ pub fn judge(
     random: u64,
 ) -> Verdict {
     if let Some(stop) = stop {
-        return stopped(stop);
+        return stopped(ending, task, stop);
     }
     let user = |reason: &str| failure(reason, task, budgets, None, random);
     let said_success = asked == Some(&Asked::Success);
@@ -147,6 +157,7 @@ pub fn judge(
             success("result_file")
         }
         Ending::Gone(death) => lost(*death, task, budgets),
+        Ending::Expired(death) => expired(*death, task, budgets),
         Ending::Signal(signal) => shell_code(*signal)
             .and_then(|code| by_rules(code, "signal", task, budgets, random))
             .unwrap_or_else(|| user("signal")),
@@ -168,7 +179,25 @@ fn shell_code(signal: i32) -> Option<u8> {
     u8::try_from(signal.checked_add(128)?).ok()
 }
 
-fn stopped(stop: Stop) -> Verdict {
+fn stopped(ending: &Ending, task: &Task, stop: Stop) -> Verdict {
+    let verdict = stopped_and_gone(stop);
+    let is_known = !matches!(ending, Ending::Expired(_));
+    if is_known || task.replace == Replace::AfterLeaseExpiry {
+        return verdict;
+    }
+    // Expiry is no evidence here. A cancel is final at once all the same, and what may still run
+    // stays listed; a clear waits for the evidence.
+    match stop.reason {
+        StopReason::Clear => Verdict::open(TiEvent::Hold, "awaiting_evidence"),
+        StopReason::Mark
+        | StopReason::Cancel
+        | StopReason::DagrunTimeout
+        | StopReason::FailFast
+        | StopReason::Kill => Verdict { stays_open: true, ..verdict },
+    }
+}
+
+fn stopped_and_gone(stop: Stop) -> Verdict {
     let (outcome, event) = match stop.reason {
         StopReason::Clear => (Outcome::Cleared, TiEvent::Restarted),
         StopReason::Mark => (Outcome::Cancelled, stop.mark.unwrap_or(TiEvent::MarkFailed)),
@@ -274,9 +303,19 @@ fn lost(death: Death, task: &Task, budgets: &Budgets) -> Verdict {
     }
     match task.on_lost {
         OnLost::Fail => lost(TiEvent::Fail, "lost"),
+        OnLost::Hold => lost(TiEvent::Hold, "awaiting_person"),
         OnLost::Retry if budgets.infra_losses >= task.infra_retries => {
             lost(TiEvent::Fail, "infra_retries_spent")
         }
         OnLost::Retry => lost(TiEvent::Replace, "lost"),
+    }
+}
+
+/// A lease that is over: what is not confirmed stays open where the task asks for that.
+fn expired(death: Death, task: &Task, budgets: &Budgets) -> Verdict {
+    match (task.on_lost, task.replace) {
+        (OnLost::Hold, _) => Verdict::open(TiEvent::Hold, "awaiting_person"),
+        (_, Replace::AfterConfirmedDead) => Verdict::open(TiEvent::Hold, "awaiting_evidence"),
+        (OnLost::Retry | OnLost::Fail, Replace::AfterLeaseExpiry) => lost(death, task, budgets),
     }
 }

@@ -11,7 +11,7 @@ mod timing;
 use crate::diagnostic::Findings;
 use crate::yaml::Node;
 use fencepost_core::dag::{
-    Action, Containment, Dag, OnLost, OutputType, Param, Task, TaskIndex, WeightRule,
+    Action, Containment, Dag, OnLost, OutputType, Param, Replace, Task, TaskIndex, WeightRule,
 };
 use fencepost_core::id::TaskId;
 use fencepost_core::retry::{RetryAction, RetryRule};
@@ -155,6 +155,10 @@ fn shared(task: &Task) -> Map<String, Value> {
     out.insert("retry_policy".into(), task.retry_rules.iter().map(rule).collect());
     out.insert("infra_retries".into(), json!(task.infra_retries));
     out.insert("on_lost".into(), json!(on_lost(task.on_lost)));
+    // The default is left out: what was stored before the key counted keeps its hash.
+    if task.replace == Replace::AfterConfirmedDead {
+        out.insert("replace".into(), json!("after_confirmed_dead"));
+    }
     out.insert("containment".into(), json!(containment(task.containment)));
     put_span("stall_timeout", task.times.stall_timeout, &mut out);
     put_span("execution_timeout", task.times.execution_timeout, &mut out);
@@ -196,6 +200,7 @@ fn weight_rule(rule: WeightRule) -> &'static str {
 fn on_lost(on_lost: OnLost) -> &'static str {
     match on_lost {
         OnLost::Retry => "retry",
+        OnLost::Hold => "hold",
         OnLost::Fail => "fail",
     }
 }

@@ -13,6 +13,10 @@ pub(super) fn check(
     if let Some(what) = ghost(index, ti, own) {
         found.push(violation("I24", &ti.name, what.into()));
     }
+    for attempt in own.iter().filter(|attempt| attempt.abandoned) {
+        let what = format!("attempt {} is {} by a job that is over", attempt.token, attempt.state);
+        found.push(violation("I24", &ti.name, what));
+    }
     if ti.has_timer && !matches!(ti.state, TiState::UpForRetry | TiState::Deferred) {
         let what = format!("is {} and has a timer", ti.state);
         found.push(violation("I32", &ti.name, what));

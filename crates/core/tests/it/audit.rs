@@ -47,6 +47,7 @@ fn attempt(task: u32, counter: u64, number: u32, outcome: Option<Outcome>) -> Au
         outcome,
         counted_as: outcome.map(|_| CountedAs::None),
         owned: true,
+        abandoned: false,
         started: true,
         holds: u32::from(outcome.is_none()),
     }
@@ -324,6 +325,7 @@ fn i24_every_instance_has_something_that_moves_it() {
     });
     fine(|s| b_ends(s, Outcome::NeverRan, TiState::Scheduled));
     fine(|s| b_ends(s, Outcome::Lost, TiState::Held));
+    broken("I24", "is running by a job that is over", |s| s.attempts[2].abandoned = true);
 }
 
 /// Counted by all its downstreams, and `none` all the same: no end will come to decide it.

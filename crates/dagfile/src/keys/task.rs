@@ -86,13 +86,13 @@ pub(super) static KEYS: &[Key] = &[
     both("infra_retries", BUDGET, "Replacements of attempts that started and were lost.").or("5"),
     both(
         "on_lost",
-        Choice { values: &["retry", "fail"], later: &["hold"] },
+        Choice { values: &["retry", "hold", "fail"], later: &[] },
         "What happens when an attempt that had started is lost.",
     )
     .or("\"retry\""),
     both(
         "replace",
-        Choice { values: &["after_lease_expiry"], later: &["after_confirmed_dead"] },
+        Choice { values: &["after_lease_expiry", "after_confirmed_dead"], later: &[] },
         "When a lost attempt may be replaced.",
     )
     .or("\"after_lease_expiry\""),

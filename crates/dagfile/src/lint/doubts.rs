@@ -40,6 +40,6 @@ pub(super) fn lost_retry(draft: &Draft<'_>, findings: &mut Findings) {
         return;
     }
     let message = format!("`{}` may run twice", task.task_id);
-    let hint = "pass {{ ti.idempotency_key }}, or set on_lost: fail";
+    let hint = "pass {{ ti.idempotency_key }}, or set on_lost: hold";
     findings.warn(draft.action_place(), "lost-retry", message, hint);
 }

@@ -6,7 +6,7 @@ use super::{NAME_RULE, env, expand, outputs, retry};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
-use fencepost_core::dag::{Action, Containment, OnLost, Task, WeightRule};
+use fencepost_core::dag::{Action, Containment, OnLost, Replace, Task, WeightRule};
 use fencepost_core::id::{PoolName, QueueName, TaskId};
 use fencepost_core::trigger_rule::TriggerRule;
 
@@ -152,9 +152,13 @@ fn read_shared(task: &mut Task, fields: &Fields<'_>, findings: &mut Findings) {
     read_retries(task, fields, findings);
     task.on_lost = match fields.choice("on_lost", findings) {
         Some("fail") => OnLost::Fail,
+        Some("hold") => OnLost::Hold,
         _ => OnLost::Retry,
     };
-    fields.choice("replace", findings);
+    task.replace = match fields.choice("replace", findings) {
+        Some("after_confirmed_dead") => Replace::AfterConfirmedDead,
+        _ => Replace::AfterLeaseExpiry,
+    };
     fields.choice("on_disconnect", findings);
     task.containment = match fields.choice("containment", findings) {
         Some("pidns") => Containment::Pidns,

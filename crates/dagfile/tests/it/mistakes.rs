@@ -246,7 +246,7 @@ fn words_lists_and_names() {
             "4:19 error [bad-value] `trigger_rule` cannot be `all_sucess` | did you mean `all_success`?",
             "5:22 error [wrong-type] `depends_on_past` must be true or false, not the text `yes` | \
          write true",
-            "6:14 error [bad-value] `on_lost` cannot be `ignore` | one of retry, fail",
+            "6:14 error [bad-value] `on_lost` cannot be `ignore` | one of retry, hold, fail",
         ],
     );
     check_task(

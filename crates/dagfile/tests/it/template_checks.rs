@@ -180,7 +180,7 @@ fn tasks_that_should_not_run_twice() {
     assert_eq!(
         warned("command: [billing, charge]", "partner"),
         "3:5 warn [lost-retry] `partner` may run twice | \
-         pass {{ ti.idempotency_key }}, or set on_lost: fail"
+         pass {{ ti.idempotency_key }}, or set on_lost: hold"
     );
     assert!(warned("run: curl -X POST https://x", "a").contains("lost-retry"));
     assert!(warned("run: ./x", "send_report").contains("lost-retry"));

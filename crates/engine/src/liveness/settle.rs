@@ -87,7 +87,7 @@ fn end_of(job: &Departed, attempt: &Attempt) -> EndReport {
         AttemptState::Running
         | AttemptState::Stopping
         | AttemptState::LostOpen
-        | AttemptState::Ended => Ending::Gone(death),
+        | AttemptState::Ended => Ending::Expired(death),
     };
     EndReport {
         token: attempt.token,

@@ -58,7 +58,7 @@ pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, En
 async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, EngineError> {
     let Some(tx) = owner::begin(cx, "claim", job_id).await? else { return Ok(Vec::new()) };
     // One that drains keeps what it has, and gets no more.
-    let found = job::get(&tx, job_id).await?.filter(|job| job.state == JobState::Running);
+    let found = job::get(&tx, job_id).await?.filter(|job| job.state != JobState::Draining);
     let Some(job) = found else { return Ok(Vec::new()) };
     let by = Claimer { job_id, worker: &job.name, host: &job.host };
     let mut tokens = Vec::new();

@@ -11,9 +11,11 @@ use crate::catalog::Version;
 use crate::error::{EngineError, Refusal};
 use crate::log;
 use crate::scheduler::MARK_NOW;
+use fencepost_core::dag::Replace;
+use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
 use fencepost_core::plan::forward;
-use fencepost_core::state::{Outcome, RunState, StopReason, TiState};
+use fencepost_core::state::{AttemptState, Outcome, RunState, StopReason, TiState};
 use fencepost_core::trigger_rule::UpstreamCounts;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, AttemptEnd, StopRequest};
@@ -78,7 +80,7 @@ pub async fn clear(cx: &Cx, request: &ClearRequest) -> Result<Vec<Cleared>, Engi
     if request.dry_run || tis.is_empty() {
         return Ok(preview);
     }
-    apply(&tx, &tis, request).await?;
+    apply(&tx, &version, &tis, request).await?;
     recount(&tx, &version, &run, &tis).await?;
     if run::reopen(&tx, run.run_pk).await? {
         let line = log::run(&run, "run_state", "queued", &request.by, "clear");
@@ -115,10 +117,16 @@ fn wanted(ti: &Ti, request: &ClearRequest) -> bool {
     index && moved && (!request.only_failed || failed)
 }
 
-async fn apply(tx: &Tx, tis: &[Ti], request: &ClearRequest) -> Result<(), EngineError> {
+async fn apply(
+    tx: &Tx,
+    version: &Version,
+    tis: &[Ti],
+    request: &ClearRequest,
+) -> Result<(), EngineError> {
     let mut changes: Vec<TiChange> = Vec::new();
     let mut ends: Vec<AttemptEnd> = Vec::new();
     let mut stops: Vec<Attempt> = Vec::new();
+    let mut waiting: Vec<Token> = Vec::new();
     for ti in tis {
         let newest = match ti.token {
             Some(token) => attempt::get(tx, &[token]).await?.into_iter().next(),
@@ -128,6 +136,15 @@ async fn apply(tx: &Tx, tis: &[Ti], request: &ClearRequest) -> Result<(), Engine
             if ti.state == TiState::Running { TiEvent::ClearRunning } else { TiEvent::Clear };
         let Ok(to) = ti_next(ti.state, event) else { continue };
         match newest {
+            // Nothing may start before its death is confirmed: the evidence starts the new attempt.
+            Some(open) if waits_for_evidence(version, ti, &open) => {
+                waiting.push(open.token);
+                let mut change = TiChange::of(ti);
+                renew(&mut change.to, ti, request);
+                change.to.reason = Some("awaiting_evidence".into());
+                changes.push(change);
+                continue;
+            }
             Some(running) if ti.state == TiState::Running => stops.push(running),
             Some(open) if open.outcome.is_none() => {
                 ends.extend(stop::end_unstarted(&open, Outcome::Cleared, "clear"));
@@ -142,6 +159,7 @@ async fn apply(tx: &Tx, tis: &[Ti], request: &ClearRequest) -> Result<(), Engine
     stop::end_all(tx, &ends).await?;
     let request_stop = StopRequest { reason: StopReason::Clear, by: &request.by, mark: None };
     stop::stop_attempts(tx, &stops, &request_stop).await?;
+    attempt::stop_open(tx, &waiting, &request_stop).await?;
     task_instance::change(tx, &changes).await?;
     let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, &request.by)).collect();
     event::append(tx, lines).await?;
@@ -151,6 +169,12 @@ async fn apply(tx: &Tx, tis: &[Ti], request: &ClearRequest) -> Result<(), Engine
         xcom::clear(tx, key.run_pk, &[(key.task_index, key.map_index)]).await?;
     }
     super::report::mark_heads(tx, &keys).await
+}
+
+fn waits_for_evidence(version: &Version, ti: &Ti, newest: &Attempt) -> bool {
+    let task = version.dag.tasks.get(ti.key.task_index as usize);
+    newest.state == AttemptState::LostOpen
+        && task.is_some_and(|task| task.replace == Replace::AfterConfirmedDead)
 }
 
 /// The budgets and times of an instance that runs again.

@@ -4,6 +4,11 @@
 //! but its line in the log, and its own answer (I3). The same report again is recognised by its
 //! digest before currency is looked at.
 
+mod currency;
+mod end;
+
+pub(crate) use end::follow;
+
 use super::{Answer, Refused};
 use crate::Cx;
 use crate::catalog::Version;
@@ -11,22 +16,25 @@ use crate::contention;
 use crate::error::EngineError;
 use crate::log;
 use crate::scheduler::MARK_NOW;
+use currency::{Currency, current};
+use end::{ended, evidence, mark_event};
 use fencepost_core::dag::{Action, Task};
 use fencepost_core::id::{JobId, TaskId, Token};
 use fencepost_core::lifecycle::{AttemptEvent, Rejected, TiEvent, TiRecord, attempt_next, step};
-use fencepost_core::state::{AttemptState, CountedAs, Outcome, StopReason, TiState};
+use fencepost_core::state::{AttemptState, CountedAs, Outcome, TiState};
 use fencepost_core::time::Timestamp;
-use fencepost_core::verdict::{Asked, Budgets, Death, Ending, Stop, Verdict, judge};
+use fencepost_core::verdict::{Asked, Budgets, Ending, Stop, Verdict, judge};
 use fencepost_store::Tx;
-use fencepost_store::query::attempt::{self, Attempt, AttemptEnd};
+use fencepost_store::query::attempt::{self, Attempt, AttemptEnd, LostOpen};
 use fencepost_store::query::checkpoint;
 use fencepost_store::query::event::{self, Event};
+use fencepost_store::query::job;
 use fencepost_store::query::pool;
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, Ti, TiChange, TiKey};
 use fencepost_store::query::xcom;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is said of one attempt.
@@ -64,6 +72,7 @@ async fn report_once(
 ) -> Result<Vec<Answer>, EngineError> {
     let tx = cx.store.begin("report").await?;
     let mut batch = Batch::load(cx, &tx, reports).await?;
+    batch.recognise(&tx, job_id).await?;
     let answers: Vec<Answer> =
         reports.iter().map(|report| batch.take(cx, job_id, report)).collect();
     batch.apply(&tx).await?;
@@ -100,6 +109,9 @@ struct Batch {
     tis: BTreeMap<TiKey, Ti>,
     versions: BTreeMap<i64, Arc<Version>>,
     ends: Vec<AttemptEnd>,
+    opens: Vec<LostOpen>,
+    /// Open lost attempts whose owner was in the reporter's home.
+    kin: BTreeSet<Token>,
     changes: Vec<TiChange>,
     outputs: Vec<(TiKey, Token, Outputs)>,
     marks: Vec<TiKey>,
@@ -137,8 +149,11 @@ impl Batch {
         let Some(ti) = self.tis.get(&attempt.ti).cloned() else {
             return Answer::Refused(Refused::NotRunning, "its task instance is gone".into());
         };
-        match current(&attempt, &ti, job_id, report) {
+        let is_kin = self.kin.contains(&attempt.token);
+        let guards = cx.settings.guards;
+        match current(&attempt, &ti, (job_id, is_kin), report, guards) {
             Currency::Again => return Answer::Accepted,
+            Currency::Afterwards => return self.close(&attempt, report),
             Currency::Refused(why, text) => {
                 return self.refuse(&attempt, &ti, report, (why, text));
             }
@@ -155,6 +170,44 @@ impl Batch {
                 self.refuse(&attempt, &ti, report, (Refused::NotRunning, text))
             }
         }
+    }
+
+    /// Looks which open lost attempts were those of an earlier job in the reporter's home: it may say
+    /// that they are gone.
+    async fn recognise(&mut self, tx: &Tx, job_id: JobId) -> Result<(), EngineError> {
+        let foreign = |a: &&Attempt| a.state == AttemptState::LostOpen && a.job_id != Some(job_id);
+        let open: Vec<Attempt> = self.attempts.values().filter(foreign).cloned().collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let Some(reporter) = job::get(tx, job_id).await? else { return Ok(()) };
+        for attempt in open {
+            let Some(owner) = attempt.job_id else { continue };
+            let owner = job::get(tx, owner).await?;
+            if owner.is_some_and(|owner| owner.home_id == reporter.home_id) {
+                self.kin.insert(attempt.token);
+            }
+        }
+        Ok(())
+    }
+
+    /// The instance was settled before its attempt's processes were known to be gone.
+    fn close(&mut self, attempt: &Attempt, report: &EndReport) -> Answer {
+        let verdict = Verdict {
+            outcome: Outcome::Cancelled,
+            event: TiEvent::Stopped,
+            reason: attempt.reason.clone().unwrap_or_default(),
+            counted_as: CountedAs::None,
+            delay: None,
+            stays_open: false,
+        };
+        let evidence = evidence(report, attempt, self.now);
+        self.ends.push(ended(attempt, report, &verdict, evidence));
+        if let Some(own) = self.attempts.get_mut(&attempt.token) {
+            own.state = AttemptState::Ended;
+            own.report_digest = Some(report.digest.clone());
+        }
+        Answer::Accepted
     }
 
     fn judge(&self, cx: &Cx, attempt: &Attempt, ti: &Ti, report: &EndReport) -> Verdict {
@@ -192,9 +245,22 @@ impl Batch {
         verdict: &Verdict,
     ) -> Result<(), Rejected> {
         let now = self.now;
-        attempt_next(attempt.state, AttemptEvent::End(verdict.outcome))?;
+        let event = if verdict.stays_open {
+            AttemptEvent::Open
+        } else {
+            AttemptEvent::End(verdict.outcome)
+        };
+        // Ended already: only with the guard of the token switched off.
+        let is_late = attempt.state == AttemptState::Ended;
+        if !is_late {
+            attempt_next(attempt.state, event)?;
+        }
         let record = TiRecord { state: ti.state, token: ti.token };
-        let to = step(&record, verdict.event, Some(attempt.token))?;
+        let to = match step(&record, verdict.event, Some(attempt.token).filter(|_| !is_late)) {
+            // Its death was confirmed, and a person decides all the same.
+            Err(Rejected::Duplicate) if ti.state == TiState::Held => TiState::Held,
+            next => next?,
+        };
         let mut change = TiChange::of(ti);
         change.to.state = to;
         follow(&mut change.to, report, verdict, now);
@@ -214,12 +280,24 @@ impl Batch {
             line.kind = "attempt_lost";
         }
         self.events.push(line);
-        self.ends.push(ended(attempt, report, verdict, evidence));
+        if verdict.stays_open {
+            let evidence = evidence.map(|json| json.to_string());
+            let reason = verdict.reason.clone();
+            self.opens.push(LostOpen {
+                token: attempt.token,
+                from: attempt.state,
+                reason,
+                evidence,
+            });
+        } else if !is_late {
+            self.ends.push(ended(attempt, report, verdict, evidence));
+        }
         // A second report of the batch about the same attempt sees the first one's effect.
         if let Some(own) = self.attempts.get_mut(&attempt.token) {
-            own.state = AttemptState::Ended;
-            own.outcome = Some(verdict.outcome);
-            own.report_digest = Some(report.digest.clone());
+            own.state =
+                if verdict.stays_open { AttemptState::LostOpen } else { AttemptState::Ended };
+            own.outcome = (!verdict.stays_open).then_some(verdict.outcome);
+            own.report_digest = (!verdict.stays_open).then(|| report.digest.clone());
         }
         self.tis.insert(ti.key, change.to.clone());
         self.changes.push(change);
@@ -255,13 +333,17 @@ impl Batch {
         };
         // While the instance still runs under this token: the change below ends that.
         checkpoint::set(tx, &self.checkpoints).await?;
-        if attempt::end(tx, &self.ends).await?.contains(&false) {
+        if attempt::end(tx, &self.ends).await?.contains(&false)
+            || attempt::keep_open(tx, &self.opens).await?.contains(&false)
+        {
             return Err(conflict("an attempt").into());
         }
         if task_instance::change(tx, &self.changes).await?.contains(&false) {
             return Err(conflict("a task instance").into());
         }
-        let tokens: Vec<Token> = self.ends.iter().map(|end| end.token).collect();
+        let ends = self.ends.iter().map(|end| end.token);
+        // Slots follow the processes, which ended by their own deadline.
+        let tokens: Vec<Token> = ends.chain(self.opens.iter().map(|open| open.token)).collect();
         pool::free(tx, &tokens).await?;
         for (key, token, outputs) in &self.outputs {
             let place = (key.task_index, key.map_index);
@@ -283,39 +365,6 @@ pub(crate) async fn mark_heads(tx: &Tx, keys: &[TiKey]) -> Result<(), EngineErro
     Ok(())
 }
 
-enum Currency {
-    Current,
-    Again,
-    Refused(Refused, String),
-}
-
-fn current(attempt: &Attempt, ti: &Ti, job_id: JobId, report: &EndReport) -> Currency {
-    if attempt.state == AttemptState::Ended {
-        if attempt.report_digest.as_deref() == Some(report.digest.as_str()) {
-            return Currency::Again;
-        }
-        let why = match attempt.outcome {
-            Some(Outcome::Cancelled | Outcome::Cleared) => Refused::Cancelled,
-            _ if ti.token != Some(attempt.token) => Refused::Superseded,
-            _ => Refused::NotRunning,
-        };
-        let outcome = attempt.outcome.map_or("ended", Outcome::as_str);
-        return Currency::Refused(why, format!("the attempt has ended: {outcome}"));
-    }
-    if ti.token != Some(attempt.token) {
-        return Currency::Refused(Refused::Superseded, "a newer attempt exists".into());
-    }
-    if attempt.job_id != Some(job_id) {
-        return Currency::Refused(Refused::RunningElsewhere, "another worker has it".into());
-    }
-    let unstarted = matches!(attempt.state, AttemptState::Queued | AttemptState::Claimed);
-    if unstarted && report.ending != Ending::NeverRan {
-        let text = format!("the attempt is {}: it was never started", attempt.state);
-        return Currency::Refused(Refused::NotRunning, text);
-    }
-    Currency::Current
-}
-
 /// A claim that ends without a start costs nothing and is replaced at once, a bounded number of
 /// times.
 pub(crate) fn unstarted(ti: &Ti, requeue_limit: u32) -> Verdict {
@@ -326,6 +375,7 @@ pub(crate) fn unstarted(ti: &Ti, requeue_limit: u32) -> Verdict {
         reason: "never_ran".into(),
         counted_as: CountedAs::None,
         delay: None,
+        stays_open: false,
     }
 }
 
@@ -335,110 +385,6 @@ fn task_of_unknown_version() -> Option<Task> {
     Task::with_defaults(task_id, Action::Noop).ok()
 }
 
-fn mark_event(attempt: &Attempt) -> Option<TiEvent> {
-    match attempt.stop_mark.as_deref() {
-        Some("success") => Some(TiEvent::MarkSuccess),
-        Some("skipped") => Some(TiEvent::MarkSkipped),
-        Some("failed") => Some(TiEvent::MarkFailed),
-        _ => None,
-    }
-}
-
 fn actor(attempt: &Attempt) -> String {
     attempt.worker.as_ref().map_or_else(|| "worker".into(), |name| format!("worker:{name}"))
-}
-
-/// What a verdict writes into the task instance besides its state.
-pub(crate) fn follow(ti: &mut Ti, report: &EndReport, verdict: &Verdict, now: Timestamp) {
-    ti.reason = Some(verdict.reason.clone());
-    ti.retry_at = None;
-    if verdict.outcome == Outcome::NeverRan {
-        ti.requeues += 1;
-    } else {
-        ti.requeues = 0;
-        ti.prev_outcome = prev_outcome(verdict.outcome).into();
-    }
-    if verdict.counted_as == CountedAs::Infra {
-        ti.infra_losses += 1;
-        ti.single_deaths += u32::from(report.ending == Ending::Gone(Death::Single));
-    }
-    if ti.state.is_finished() {
-        ti.ended_at = Some(now);
-        ti.forward_due = true;
-        return;
-    }
-    match ti.state {
-        TiState::UpForRetry => {
-            ti.retry_at = Some(now.plus(verdict.delay.unwrap_or_default()));
-            ti.try_number += 1;
-            ti.next_why = "retry".into();
-            ti.ended_at = Some(now);
-        }
-        TiState::Scheduled => {
-            ti.next_why = "replaces".into();
-            ti.scheduled_at = Some(now);
-        }
-        TiState::None => {
-            ti.next_why = "cleared".into();
-            ti.started_at = None;
-            ti.ended_at = None;
-        }
-        TiState::Queued
-        | TiState::Running
-        | TiState::Deferred
-        | TiState::Restarting
-        | TiState::Held
-        | TiState::Success
-        | TiState::Failed
-        | TiState::Skipped
-        | TiState::UpstreamFailed
-        | TiState::Removed => {}
-    }
-}
-
-fn prev_outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Failed | Outcome::Fenced => "failed",
-        Outcome::Lost | Outcome::Released => "lost",
-        Outcome::Deferred => "deferred",
-        Outcome::Success
-        | Outcome::Skipped
-        | Outcome::Cancelled
-        | Outcome::Cleared
-        | Outcome::NeverRan => "cleared",
-    }
-}
-
-fn evidence(report: &EndReport, attempt: &Attempt, now: Timestamp) -> Option<Value> {
-    report.evidence.as_ref().map(|kind| {
-        json!({
-            "kind": kind,
-            "at": now.to_string(),
-            "job": attempt.job_id.map(|job| job.to_string()),
-        })
-    })
-}
-
-fn ended(
-    attempt: &Attempt,
-    report: &EndReport,
-    verdict: &Verdict,
-    evidence: Option<Value>,
-) -> AttemptEnd {
-    let self_fenced = report.evidence.as_deref() == Some("self_fence")
-        && verdict.outcome == Outcome::Lost
-        && attempt.stop_reason != Some(StopReason::Cancel);
-    AttemptEnd {
-        token: attempt.token,
-        from: attempt.state,
-        outcome: verdict.outcome,
-        reason: if self_fenced { "self_fence".into() } else { verdict.reason.clone() },
-        message: report.message.clone(),
-        exit_code: report.exit_code,
-        signal: report.signal,
-        counted_as: verdict.counted_as,
-        evidence: evidence.map(|json| json.to_string()),
-        report_digest: Some(report.digest.clone()),
-        containment: report.level.clone(),
-    }
 }

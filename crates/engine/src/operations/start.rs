@@ -5,6 +5,7 @@ use crate::Cx;
 use crate::contention;
 use crate::error::EngineError;
 use crate::log;
+use fencepost_core::guard::Guard;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::lifecycle::{AttemptEvent, TiEvent, TiRecord, attempt_next, step};
 use fencepost_core::state::{AttemptState, Outcome};
@@ -58,8 +59,9 @@ async fn start_once(
             answers.push(Answer::Refused(Refused::NotRunning, "no such attempt".into()));
             continue;
         };
-        let answer = decide(attempt, ti, job_id, request);
-        if answer == Answer::Accepted && attempt.start_id.is_none() {
+        let answer = decide(cx, attempt, ti, (job_id, request));
+        let is_open = attempt.state != AttemptState::Ended;
+        if answer == Answer::Accepted && attempt.start_id.is_none() && is_open {
             let (start_id, boot_id) = (request.start_id.clone(), request.boot_id.clone());
             starts.push(Started { token: attempt.token, job_id, start_id, boot_id });
             changes.extend(running(ti, attempt, tx.now()));
@@ -77,7 +79,16 @@ async fn start_once(
     Ok(answers)
 }
 
-fn decide(attempt: &Attempt, ti: &Ti, job_id: JobId, request: &StartRequest) -> Answer {
+fn decide(
+    cx: &Cx,
+    attempt: &Attempt,
+    ti: &Ti,
+    (job_id, request): (JobId, &StartRequest),
+) -> Answer {
+    let is_current = attempt.state != AttemptState::Ended && ti.token == Some(attempt.token);
+    if !is_current && !cx.settings.guards.on(Guard::StartToken) {
+        return Answer::Accepted;
+    }
     if attempt.state == AttemptState::Ended {
         let why = match attempt.outcome {
             Some(Outcome::Cancelled | Outcome::Cleared) => Refused::Cancelled,

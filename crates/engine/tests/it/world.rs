@@ -14,11 +14,11 @@ mod views;
 mod worker;
 
 pub(crate) use faults::{Faults, Kind, Trip};
-pub(crate) use leases::{BEAT, SCAN, TTL, lease};
+pub(crate) use leases::{BEAT, SCAN, TTL, declare_lost, lease};
 pub(crate) use machine::{Act, Machine, What, exit, gone, says, stay};
 pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;
-pub(crate) use worker::{Desk, Worker};
+pub(crate) use worker::{Desk, Worker, end_report};
 
 use fencepost_core::state::TiState;
 use fencepost_core::time::{Span, Timestamp};

@@ -65,7 +65,7 @@ macro_rules! columns {
 }
 
 mod left;
-pub use left::left_by;
+pub use left::{LostOpen, keep_open, left_by, stop_open};
 
 fn decode(row: Row) -> Result<Attempt, StoreError> {
     let mut c: Columns = row.columns("attempt");

@@ -36,6 +36,10 @@ const AUDIT_ATTEMPTS: Stmt = Stmt::same(
     "audit_attempts",
     "SELECT a.token, a.attempt_number, a.run_pk, a.task_index, a.map_index, a.state, a.outcome,
             a.counted_as, a.job_id, a.started_at,
+            CAST(CASE WHEN a.state IN ('claimed', 'running', 'stopping') AND EXISTS (
+                SELECT 1 FROM job j WHERE j.job_id = a.job_id AND j.pages = 0
+                    AND (j.state = 'lost' OR (j.state = 'stopped' AND j.lease_ttl IS NOT NULL
+                         AND j.detached = 0 AND j.succeeded_by IS NULL))) THEN 1 ELSE 0 END AS BIGINT),
             (SELECT COUNT(*) FROM hold h WHERE h.token = a.token)
      FROM attempt a WHERE a.run_pk > $1 AND a.run_pk <= $2",
 );
@@ -203,6 +207,7 @@ fn attempt(mut c: Columns) -> Result<AuditAttempt, StoreError> {
         counted_as: c.opt_named(CountedAs::parse)?,
         owned: c.opt_text()?.is_some(),
         started: c.opt_time()?.is_some(),
+        abandoned: c.flag()?,
         holds: c.number()?,
     })
 }

@@ -16,7 +16,7 @@ use fencepost_engine::operations::register::{Identity, register};
 use fencepost_engine::{Cx, Pass};
 use fencepost_store::query::incident::{self, Incident};
 use fencepost_store::query::job::{self, Job};
-use fencepost_store::query::lease::Renewed;
+use fencepost_store::query::lease::{self, Declaration, Renewed};
 use std::sync::Arc;
 
 pub(crate) const TTL: Span = Span::from_secs(30);
@@ -33,6 +33,24 @@ pub(crate) fn lease() -> Lease {
         margin: None,
     };
     settings.check().unwrap()
+}
+
+/// Declares a job lost as somebody would who observed it long enough, and works it off.
+pub(crate) async fn declare_lost(cx: &Cx, job: JobId, renew_seq: i64) {
+    let tx = cx.store.begin("declare").await.unwrap();
+    lease::lock(&tx, job).await.unwrap();
+    let declaration = Declaration {
+        job,
+        renew_seq,
+        window: TTL,
+        death: "alone",
+        evidence: "{}".into(),
+        at: tx.now(),
+    };
+    assert!(lease::declare(&tx, &declaration).await.unwrap());
+    tx.commit().await.unwrap();
+    let mut watch = Watch::default();
+    watch.pass(cx).await.unwrap();
 }
 
 /// A job that only beats.
@@ -150,6 +168,16 @@ impl World {
         point: &'static str,
         act: impl Fn(Cx) -> F + Send + Sync + 'static,
     ) {
+        let (cx, watch) = (self.raced_cx(point, act), Watch::default());
+        self.watchers.push(Watcher { cx, watch, is_paused: false });
+    }
+
+    /// A process on whose way something happens at a point.
+    pub(crate) fn raced_cx<F: Future<Output = ()> + 'static>(
+        &self,
+        point: &'static str,
+        act: impl Fn(Cx) -> F + Send + Sync + 'static,
+    ) -> Cx {
         let (cx, act) = (self.cx.clone(), Arc::new(act));
         let hooks = Hooks::new(move |passed| {
             if passed == point {
@@ -162,8 +190,7 @@ impl World {
             }
             HookVerdict::Go
         });
-        let (cx, watch) = (self.other(hooks), Watch::default());
-        self.watchers.push(Watcher { cx, watch, is_paused: false });
+        self.other(hooks)
     }
 
     /// Servers beat, and schedulers watch.

@@ -83,6 +83,8 @@ pub(crate) struct Machine {
     pub(crate) ledger: Vec<(Token, What)>,
     /// When the shim of a process ends it, unless its owner pushes that.
     pub(crate) deadlines: BTreeMap<Token, BootInstant>,
+    /// Shims that know no deadline, as a guard that is switched off leaves them.
+    pub(crate) ignores_deadlines: bool,
     /// Starts while another process of the same instance runs are counted instead of refused.
     pub(crate) counts_overlaps: bool,
     pub(crate) overlaps: usize,
@@ -108,6 +110,9 @@ impl Machine {
 
     /// Ends what its deadline has come for.
     pub(crate) fn expire(&mut self, now: BootInstant) {
+        if self.ignores_deadlines {
+            return;
+        }
         for (token, deadline) in &self.deadlines {
             if let Some(process) = self.processes.get_mut(token).filter(|_| *deadline <= now) {
                 process.act.ending.get_or_insert(Ending::Gone(Death::Orderly));

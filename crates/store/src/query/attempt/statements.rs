@@ -17,6 +17,8 @@ pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     super::ATTEMPT_OPEN,
     super::claim::ATTEMPT_HAND_OVER,
     super::left::ATTEMPT_LEFT,
+    super::left::ATTEMPT_KEEP_OPEN,
+    super::left::ATTEMPT_STOP_OPEN,
     super::ATTEMPT_LEVEL,
     super::ATTEMPT_UNCLAIMED,
     super::ATTEMPT_UNSTARTED,
