@@ -26,8 +26,8 @@ attempt_harden_stop token stop name word?
 attempt_open job token0 limit
 attempt_hand_over token job name name now
 attempt_left job token0 limit
-attempt_keep_open token attempt_state word json
-attempt_stop_open token word word now
+attempt_keep_open token astate word word?
+attempt_stop_open token stop name now
 attempt_level token name
 attempt_unclaimed past limit
 ~attempt_unstarted past all
