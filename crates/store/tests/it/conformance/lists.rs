@@ -3,18 +3,19 @@
 
 use super::conformance;
 use crate::place::{Passed, Place, ticking};
-use crate::rows::{at, end, key, make, queue, settle, ti};
+use crate::rows::{at, end, job_id, key, make, queue, settle, ti, worker};
 use crate::statements::names_in;
 use fencepost_core::hook::{HookVerdict, Hooks};
 use fencepost_core::id::Token;
-use fencepost_core::state::{AttemptState, TiState};
+use fencepost_core::state::{AttemptState, JobKind, TiState};
 use fencepost_core::time::Span;
 use fencepost_store::query::api_token::{self, ApiToken};
 use fencepost_store::query::dag::NewVersion;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::idempotency::{self, Kept};
-use fencepost_store::query::listing::{attempts, dags, events, pools, runs, tasks};
-use fencepost_store::query::{attempt, dag, xcom};
+use fencepost_store::query::job::{self, Job};
+use fencepost_store::query::listing::{attempts, dags, events, jobs, pools, runs, tasks};
+use fencepost_store::query::{attempt, dag, lease, xcom};
 use fencepost_store::{Store, Tx};
 use serde_json::json;
 
@@ -35,6 +36,7 @@ async fn every_narrow_statement_answers(place: &impl Place) {
     lists_of_runs(&tx, run_pk).await;
     lists_of_dags(&tx).await;
     lists_of_attempts(&tx, run_pk, &tokens).await;
+    lists_of_jobs(&tx).await;
     keys_and_secrets(&tx).await;
     let run: Vec<String> = passed
         .take()
@@ -131,6 +133,40 @@ async fn lists_of_attempts(tx: &Tx, run_pk: i64, tokens: &[Token]) {
         assert_eq!(page.len(), 1, "{filter:?}");
         assert_eq!(page[0].run_id.as_deref(), Some("r"));
     }
+}
+
+/// The list shows what lives, and of what is over what a person may still do something about.
+async fn lists_of_jobs(tx: &Tx) {
+    let kind = JobKind::Worker;
+    let all = jobs::JobFilter { kind, name: String::new(), all: true, lost_after: at(i64::MAX) };
+    for job in jobs::page(tx, &all, ("", ""), 99).await.unwrap() {
+        // Those of the other lists: they end here, and are taken off.
+        job::stop(tx, job, false).await.unwrap();
+        job::remove(tx, job).await.unwrap();
+    }
+    job::insert(tx, &Job { name: "lister".into(), ..worker(901) }).await.unwrap();
+    let shown = jobs::JobFilter { all: false, ..all.clone() };
+    assert_eq!(jobs::page(tx, &shown, ("", ""), 9).await.unwrap(), [job_id(901)]);
+    let of_host = jobs::JobFilter { name: "h".into(), ..shown.clone() };
+    assert_eq!(jobs::page(tx, &of_host, ("", ""), 9).await.unwrap(), [job_id(901)]);
+    assert_eq!(
+        jobs::page(tx, &of_host, ("lister", &job_id(901).to_string()), 9).await.unwrap(),
+        []
+    );
+    assert_eq!(jobs::newest(tx, kind, "lister").await.unwrap(), Some(job_id(901)));
+    assert!(job::drain(tx, job_id(901)).await.unwrap());
+    assert!(job::resume(tx, job_id(901)).await.unwrap());
+    assert!(!job::remove(tx, job_id(901)).await.unwrap(), "it lives");
+    assert!(job::confirm_dead(tx, job_id(901), "{}").await.unwrap());
+    assert!(!job::confirm_dead(tx, job_id(901), "{}").await.unwrap(), "it is dead already");
+    let dead = jobs::load(tx, &[job_id(901)]).await.unwrap();
+    assert_eq!((dead[0].leases, dead[0].evidence.as_deref()), (0, Some("{}")));
+    // What it left is to be worked off first.
+    assert_eq!(jobs::page(tx, &shown, ("", ""), 9).await.unwrap(), [job_id(901)]);
+    assert!(!job::remove(tx, job_id(901)).await.unwrap());
+    assert!(lease::settled(tx, job_id(901)).await.unwrap());
+    assert_eq!(jobs::page(tx, &shown, ("", ""), 9).await.unwrap(), []);
+    assert!(job::remove(tx, job_id(901)).await.unwrap());
 }
 
 async fn keys_and_secrets(tx: &Tx) {
