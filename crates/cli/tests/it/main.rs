@@ -9,6 +9,7 @@ mod contexts;
 mod credentials;
 mod exits;
 mod formats;
+mod installation;
 mod logs;
 mod offline;
 mod process;

@@ -2,6 +2,7 @@
 //! goes on elsewhere, on the platform's account.
 
 use super::world::{Cluster, Role};
+use crate::installation::Installation;
 use crate::standalone::world::{any_process, wait_for};
 use fencepost_worker::clock::ClockKind;
 use serde_json::Value;

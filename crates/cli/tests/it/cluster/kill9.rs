@@ -1,6 +1,7 @@
 //! kill -9 of a scheduler, the server and a worker that comes back: one attempt each.
 
 use super::world::Cluster;
+use crate::installation::Installation;
 use crate::standalone::world::{assert_once, ledger_task, wait_for};
 
 const TASKS: usize = 20;

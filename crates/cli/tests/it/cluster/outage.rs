@@ -1,6 +1,7 @@
 //! The database goes away and comes back: no task ends, nothing is declared, everything goes on.
 
 use super::world::Cluster;
+use crate::installation::Installation;
 use crate::standalone::world::{assert_once, ledger_task, wait_for};
 
 const TASKS: usize = 6;

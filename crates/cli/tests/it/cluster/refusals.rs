@@ -1,6 +1,7 @@
 //! What must be refused, with a sentence that helps, and nothing changed.
 
 use super::world::Cluster;
+use crate::installation::Installation;
 use crate::standalone::world::wait_for;
 use std::process::Output;
 

@@ -1,6 +1,7 @@
 //! A rolling restart of every role, twice, under load.
 
 use super::world::Cluster;
+use crate::installation::Installation;
 use crate::standalone::world::{assert_once, ledger_task, wait_for};
 
 const TASKS: usize = 100;

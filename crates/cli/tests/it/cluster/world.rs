@@ -1,5 +1,6 @@
 //! A database, and roles that come and go around it.
 
+use crate::installation::Installation;
 use crate::standalone::world::wait_for;
 use fencepost_testing::Database;
 use serde_json::Value;
@@ -7,7 +8,7 @@ use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 pub(crate) struct Cluster {
     folder: tempfile::TempDir,
@@ -52,14 +53,6 @@ impl Cluster {
         &self.database
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub(crate) fn dag(&self, name: &str, yaml: &str) {
-        std::fs::write(self.path("dags").join(format!("{name}.yaml")), yaml).unwrap();
-    }
-
     /// A setting of every role that starts from now on.
     pub(crate) fn setting(&mut self, key: &str, value: &str) {
         let variable = format!("FENCEPOST__{}", key.replace('.', "__").to_uppercase());
@@ -87,17 +80,6 @@ impl Cluster {
         ] {
             self.setting(key, value);
         }
-    }
-
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("FENCEPOST_HOME", self.path("home")).envs(self.env.clone());
-        command.env("FENCEPOST_TOKEN", &self.admin);
-        if let Some(address) = self.address.borrow().as_ref() {
-            command.env("FENCEPOST_SERVER", format!("http://{address}"));
-        }
-        command
     }
 
     /// Starts a server and waits until it serves, on the address of the first one.
@@ -157,30 +139,6 @@ impl Cluster {
         std::fs::read_to_string(self.path(&format!("{name}.stderr"))).unwrap_or_default()
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    /// The answer of a verb as JSON; null if it failed.
-    pub(crate) fn json(&self, args: &[&str]) -> Value {
-        let output = self.command(args).args(["-o", "json"]).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
-    }
-
-    /// A verb that must succeed.
-    pub(crate) fn must(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {text}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    pub(crate) fn trigger(&self, dag: &str) -> String {
-        let load = || self.json(&["dags", "show", dag]).is_object();
-        wait_for(&format!("{dag} to be loaded"), load);
-        self.must(&["dags", "trigger", dag, "-o", "name"]).trim().to_owned()
-    }
-
     pub(crate) fn run_state(&self, dag: &str, run: &str) -> String {
         self.json(&["runs", "show", dag, run])["state"].as_str().unwrap_or("").to_owned()
     }
@@ -193,17 +151,22 @@ impl Cluster {
         let answer = self.json(&["tasks", "attempts", dag, run, task]);
         answer.as_array().cloned().unwrap_or_default()
     }
+}
 
-    /// The audit of all invariants finds nothing.
-    pub(crate) fn assert_sound(&self) {
-        let output = self.run(&["doctor"]);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+impl Installation for Cluster {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
-    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
-        text.lines().map(ToOwned::to_owned).collect()
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("FENCEPOST_HOME", self.path("home")).envs(self.env.clone());
+        command.env("FENCEPOST_TOKEN", &self.admin);
+        if let Some(address) = self.address.borrow().as_ref() {
+            command.env("FENCEPOST_SERVER", format!("http://{address}"));
+        }
+        command
     }
 }
 

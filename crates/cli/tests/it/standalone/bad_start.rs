@@ -1,6 +1,7 @@
 //! Starts that must be refused, each with what to do.
 
 use super::world::World;
+use crate::installation::Installation;
 
 fn refused(world: &World, args: &[&str], code: i32, text: &str) {
     let output = world.run(args);

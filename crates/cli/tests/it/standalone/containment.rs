@@ -2,6 +2,7 @@
 //! begins, at each level that the machine allows (I5, I12).
 
 use super::world::{World, any_process, wait_for};
+use crate::installation::Installation;
 
 const LEVELS: [&str; 3] = ["pidns", "cgroup", "group"];
 

@@ -1,6 +1,7 @@
 //! What a task's process gets and gives: environment, files, exit codes (2-interfaces section 5).
 
 use super::world::{World, wait_for};
+use crate::installation::Installation;
 use std::collections::BTreeMap;
 
 fn env_of(world: &World, name: &str) -> BTreeMap<String, String> {

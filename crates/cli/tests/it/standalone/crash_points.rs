@@ -2,6 +2,7 @@
 //! again: every run ends right. With `FENCEPOST_TEST_LONG=1` at every passage.
 
 use super::world::{World, assert_once, comes_true, ledger_task};
+use crate::installation::Installation;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

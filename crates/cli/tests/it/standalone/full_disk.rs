@@ -1,6 +1,7 @@
 //! A full disk in the home: claims stop, results are kept, and the message is clear.
 
 use super::world::{World, wait_for};
+use crate::installation::Installation;
 use std::process::Command;
 
 /// A small tmpfs, unmounted at the end. `None` where this user may not mount.

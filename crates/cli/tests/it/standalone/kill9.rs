@@ -1,6 +1,7 @@
 //! kill -9, lunch, start again: nothing lost, nothing twice.
 
 use super::world::{World, assert_once, ledger_task, wait_for};
+use crate::installation::Installation;
 use fencepost_worker::attempt::{Attached, AttemptHost, HomeBoot, OsHost};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::page::Lease;

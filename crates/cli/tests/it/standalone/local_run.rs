@@ -1,6 +1,7 @@
 //! `fencepost run FILE`.
 
 use super::world::{World, any_process};
+use crate::installation::Installation;
 
 #[test]
 fn a_file_runs_here_and_now_and_leaves_nothing() {

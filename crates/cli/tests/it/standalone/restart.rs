@@ -1,6 +1,7 @@
 //! Starts and stops in order.
 
 use super::world::{World, assert_once, ledger_task, wait_for};
+use crate::installation::Installation;
 
 /// SIGTERM is a restart: what runs is left to its shims, and the next start goes on with it.
 #[test]

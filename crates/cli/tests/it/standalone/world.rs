@@ -1,10 +1,11 @@
 //! A home, DAG files, and standalones that come and go on them.
 
+use crate::installation::Installation;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a condition is waited for: generous, since machines are slow at times.
@@ -30,27 +31,13 @@ impl World {
         Self { folder, args, env: Vec::new() }
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
     pub(crate) fn home(&self) -> PathBuf {
         self.path("home")
-    }
-
-    pub(crate) fn dag(&self, name: &str, yaml: &str) {
-        std::fs::write(self.path("dags").join(format!("{name}.yaml")), yaml).unwrap();
     }
 
     pub(crate) fn setting(&mut self, key: &str, value: &str) {
         let variable = format!("FENCEPOST__{}", key.replace('.', "__").to_uppercase());
         self.env.push((variable, value.into()));
-    }
-
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-        command.args(args).env("FENCEPOST_HOME", self.home()).envs(self.env.clone());
-        command
     }
 
     /// Starts a standalone and waits until it serves.
@@ -79,30 +66,6 @@ impl World {
         None
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    /// The answer of a verb as JSON; null if it failed.
-    pub(crate) fn json(&self, args: &[&str]) -> Value {
-        let output = self.command(args).args(["-o", "json"]).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
-    }
-
-    /// A verb that must succeed.
-    pub(crate) fn must(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {text}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    pub(crate) fn trigger(&self, dag: &str) -> String {
-        let load = || self.json(&["dags", "show", dag]).is_object();
-        wait_for(&format!("{dag} to be loaded"), load);
-        self.must(&["dags", "trigger", dag, "-o", "name"]).trim().to_owned()
-    }
-
     /// The state of the newest run.
     pub(crate) fn run_state(&self, dag: &str) -> String {
         self.json(&["runs", "show", dag, "@latest"])["state"].as_str().unwrap_or("").to_owned()
@@ -122,18 +85,6 @@ impl World {
         wait_for(&format!("{dag}.{task} to be {state}"), is);
     }
 
-    /// The audit of all invariants finds nothing.
-    pub(crate) fn assert_sound(&self) {
-        let output = self.run(&["doctor"]);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{text}");
-    }
-
-    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
-        text.lines().map(ToOwned::to_owned).collect()
-    }
-
     pub(crate) fn stderr(&self) -> String {
         std::fs::read_to_string(self.path("stderr")).unwrap_or_default()
     }
@@ -145,6 +96,18 @@ impl World {
         wait_for("every attempt to be archived", empty);
         let own = attempts.to_string_lossy().into_owned();
         wait_for("every shim to be gone", || !any_process(|line| line.contains(&own)));
+    }
+}
+
+impl Installation for World {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        command.args(args).env("FENCEPOST_HOME", self.home()).envs(self.env.clone());
+        command
     }
 }
 
