@@ -145,6 +145,7 @@ impl Driver {
             boot_id: "boot".into(),
             machine_id: "machine".into(),
             home_id: format!("home-{}", self.job_id),
+            registration: 0,
             version: "0".into(),
             queues: vec!["default".into()],
             slots: BATCH,

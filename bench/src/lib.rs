@@ -91,6 +91,7 @@ impl Rig {
             boot_id: "boot".into(),
             machine_id: "machine".into(),
             home_id: "home".into(),
+            registration: 0,
             version: "0".into(),
             queues: vec!["default".into()],
             slots: 128,

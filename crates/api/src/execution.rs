@@ -35,6 +35,10 @@ pub struct Register {
     pub machine_id: String,
     /// The home's own random id: what a successor is recognised by.
     pub home_id: String,
+    /// The number of this registration among those of its home: a request of a process that is gone is
+    /// known by it, however late it comes. 0: it was not counted (before version 2 counted them).
+    #[serde(default)]
+    pub registration: u64,
     pub version: String,
     pub queues: Vec<String>,
     pub slots: u32,

@@ -60,6 +60,7 @@ codes! {
     PoolInUse "pool-in-use" 409 "The pool is in use or protected";
     LastAdminToken "last-admin-token" 409 "It is the last token of an admin";
     StaleFencingToken "stale-fencing-token" 409 "A newer attempt exists";
+    StaleHome "stale-home" 409 "A later process of the home has registered";
     LeaseExpired "lease-expired" 409 "The lease is over";
     Conflict "conflict" 409 "It changed meanwhile";
     PreconditionFailed "precondition-failed" 412 "It is not the version that you saw";
@@ -108,6 +109,9 @@ pub struct Problem {
     /// Decimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presented_token: Option<String>,
+    /// The number of a home's last registration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registration: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -59,6 +59,8 @@ guards! {
     Epoch = "epoch",
     /// After a change of the epoch every worker reconciles before anything is dispatched.
     EpochReconciliation = "epoch_reconciling",
+    /// A registration that a later one of its home has overtaken registers nothing.
+    RegisterOrder = "register_order",
     /// A delayed or repeated beat renews nothing.
     BeatOrder = "beat_order",
 }

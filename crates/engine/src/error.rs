@@ -55,6 +55,8 @@ pub enum Refusal {
     AlreadyTerminal { what: String, state: String },
     #[error("{what} is {state}: cancel it first")]
     StillActive { what: String, state: String },
+    #[error("home {home_id} has had registration {last} since: number {presented} is over")]
+    StaleHome { home_id: String, presented: i64, last: i64 },
     #[error("there is no worker `{0}`")]
     NoWorker(String),
     #[error("there is no pool `{0}`")]

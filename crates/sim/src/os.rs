@@ -43,6 +43,8 @@ struct State {
     boot: u64,
     dirs: BTreeMap<String, Dir>,
     archived: u64,
+    /// How often a worker has registered from here.
+    registrations: u64,
 }
 
 /// The directory of an attempt.

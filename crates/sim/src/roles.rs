@@ -61,6 +61,7 @@ fn identity(sim: &Sim, kind: JobKind, name: &str, number: u32) -> Identity {
         boot_id: "boot".into(),
         machine_id: format!("host-of-{name}"),
         home_id: format!("{name}-{number}"),
+        registration: 0,
         version: "simulated".into(),
         queues: Vec::new(),
         slots: 0,

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod checkpoint;
 pub mod dag;
 pub mod event;
+pub mod home;
 pub mod idempotency;
 pub mod incident;
 pub mod installation;
@@ -32,6 +33,7 @@ pub fn all_statements() -> Vec<Stmt> {
         checkpoint::STATEMENTS,
         dag::STATEMENTS,
         event::STATEMENTS,
+        home::STATEMENTS,
         idempotency::STATEMENTS,
         incident::STATEMENTS,
         installation::STATEMENTS,

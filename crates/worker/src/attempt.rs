@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use crate::dir::AttemptDir;
+use crate::home::registrations;
 use crate::outcome::{Outcome, Reason};
 use crate::page::{Lease, Phase, PushRefused};
 use crate::process::ProcessId;
@@ -126,6 +127,12 @@ pub trait AttemptHost: Send + Sync {
     fn drop_state(&self, state: &Path) {
         // One that is not empty stays.
         let _ = std::fs::remove_dir(state);
+    }
+
+    /// The number of the home's next registration: above all before it and above `above`; on disk
+    /// before it is returned.
+    fn next_registration(&self, home: &Path, above: u64) -> Result<u64, HostError> {
+        registrations::next(home, above).map_err(HostError::io("counting a registration in", home))
     }
 
     /// The names of all attempts that have a directory here, in no order.

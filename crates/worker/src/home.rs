@@ -9,6 +9,7 @@
 
 mod file_system;
 mod holder;
+pub(crate) mod registrations;
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -276,12 +277,17 @@ fn read_record(home: &Path) -> Result<Option<HomeRecord>, HomeError> {
 /// Synced before anything is started in the home: after a crash of the machine the boot id in it
 /// is what says that nothing of it runs any more.
 fn write_record(home: &Path, record: &HomeRecord) -> io::Result<()> {
-    let tmp = home.join("holder.tmp");
+    replace(home, "holder", &serde_json::to_vec(record).map_err(io::Error::other)?)
+}
+
+/// Another content for a file of the home, whole or not at all; on disk when this returns.
+fn replace(home: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+    let tmp = home.join(format!("{name}.tmp"));
     let mut file =
         File::options().write(true).create(true).truncate(true).mode(0o600).open(&tmp)?;
-    file.write_all(&serde_json::to_vec(record).map_err(io::Error::other)?)?;
+    file.write_all(content)?;
     file.sync_all()?;
-    fs::rename(tmp, home.join("holder"))?;
+    fs::rename(tmp, home.join(name))?;
     File::open(home)?.sync_all()
 }
 

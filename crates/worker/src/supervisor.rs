@@ -13,6 +13,7 @@
 mod archive;
 mod beat;
 mod checkpoint;
+mod join;
 mod launch;
 mod lease;
 mod nursery;
@@ -29,7 +30,7 @@ pub use settings::{Identity, Settings, TaskApi};
 
 use crate::attempt::{AttemptHost, RunningAttempt};
 use crate::outcome::Reason;
-use fencepost_api::execution::{ExecutionApi, Poll, Polled, Register, StopOrder};
+use fencepost_api::execution::{ExecutionApi, Poll, Polled, StopOrder};
 use fencepost_api::problem::Problem;
 use fencepost_core::hook::Hooks;
 use std::collections::BTreeMap;
@@ -154,7 +155,9 @@ async fn work(
     ended: mpsc::Receiver<report::Ended>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<End, Problem> {
-    let registered = shared.api.register(shared.registration()).await?;
+    let Some(registered) = join::register(shared).await? else {
+        return Ok(if *stop.borrow() { End::Left(Vec::new()) } else { End::Over });
+    };
     shared.nursery.add(report::run(Arc::clone(shared), ended));
     // Deadlines are set by what is taken over: the lease that they follow is a fresh one.
     beat::begin(shared).await;
@@ -241,24 +244,6 @@ pub(crate) async fn pause(wait: Duration) {
 }
 
 impl Shared {
-    fn registration(&self) -> Register {
-        let who = &self.who;
-        Register {
-            job_id: who.job_id.clone(),
-            name: who.name.clone(),
-            host: who.host.clone(),
-            pid: who.pid,
-            pid_start: who.pid_start,
-            boot_id: who.boot_id.clone(),
-            machine_id: who.machine_id.clone(),
-            home_id: who.home_id.clone(),
-            version: who.version.clone(),
-            queues: self.settings.queues.clone(),
-            slots: self.settings.slots,
-            lease_ttl_ms: self.settings.lease.map(|lease| lease.lease_ttl.as_millis()),
-        }
-    }
-
     fn poll(&self, free_slots: u32) -> Poll {
         let active = self.active();
         let known = active.iter().filter(|(_, a)| a.stop.is_some()).map(|(t, _)| t.clone());

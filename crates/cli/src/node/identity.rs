@@ -38,6 +38,7 @@ pub(super) fn of_role(cx: &Cx, kind: JobKind) -> register::Identity {
         boot_id: boot_id(),
         machine_id: machine_id().unwrap_or_default(),
         home_id: job_id.to_string(),
+        registration: 0,
         version: env!("CARGO_PKG_VERSION").into(),
         queues: Vec::new(),
         slots: 0,

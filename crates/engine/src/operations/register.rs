@@ -4,6 +4,7 @@ use crate::Cx;
 use crate::error::{EngineError, Refusal};
 use crate::facts::Facts;
 use crate::log;
+use fencepost_core::guard::Guard;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, JobKind, JobState};
 use fencepost_core::time::Span;
@@ -11,7 +12,7 @@ use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::job::{self, Job};
-use fencepost_store::query::{installation, lease};
+use fencepost_store::query::{home, installation, lease};
 
 /// Who it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Identity {
     pub boot_id: String,
     pub machine_id: String,
     pub home_id: String,
+    /// The number of this registration among those of its home; 0 if nobody counts them.
+    pub registration: i64,
     pub version: String,
     pub queues: Vec<String>,
     pub slots: u32,
@@ -40,10 +43,11 @@ pub struct HandedOver {
 
 const PAGE: u32 = 100;
 
-/// Registers a job. In the same transaction its predecessors end with it as their successor and
+/// Registers a job, unless a later registration of its home is known. In the same transaction its predecessors end with it as their successor and
 /// their claims become its own; it answers for each of them (`take_over`, `report`).
 pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, EngineError> {
     let tx = cx.store.begin("register").await?;
+    take_home(cx, &tx, who).await?;
     let epoch = installation::load(&tx).await?.map_or(1, |row| row.epoch);
     job::insert(&tx, &row(who, &tx, epoch)).await?;
     // Asked for again after a lost answer, perhaps much later.
@@ -73,10 +77,27 @@ pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, Engine
     Ok(loaded.into_iter().map(|(attempt, facts)| HandedOver { attempt, facts }).collect())
 }
 
+/// A request of a process that is gone may come after its successor's: it must not take the home
+/// back. The row also makes registrations of one home wait for each other.
+async fn take_home(cx: &Cx, tx: &Tx, who: &Identity) -> Result<(), EngineError> {
+    let (home_id, presented) = (who.home_id.clone(), who.registration);
+    // Roles without attempts may share a home.
+    if who.kind != JobKind::Worker || presented == 0 {
+        return Ok(());
+    }
+    if !cx.settings.guards.on(Guard::RegisterOrder) {
+        return Ok(());
+    }
+    if home::take(tx, &home_id, presented, who.job_id).await? {
+        return Ok(());
+    }
+    let last = home::registration(tx, &home_id).await?;
+    Err(Refusal::StaleHome { home_id, presented, last }.into())
+}
+
 /// Ends the predecessors in the same home; those that handed over. One that is lost does not: its
 /// attempts are on their way already.
 async fn succeed(tx: &Tx, who: &Identity) -> Result<Vec<JobId>, EngineError> {
-    // Roles without attempts may share a home.
     if who.kind != JobKind::Worker {
         return Ok(Vec::new());
     }

@@ -9,9 +9,11 @@ use fencepost_core::state::JobState;
 use fencepost_core::time::Span;
 use fencepost_engine::Settings;
 use fencepost_engine::doctor;
+use fencepost_engine::error::{EngineError, Refusal};
 use fencepost_engine::liveness::{Beat, renew};
 use fencepost_engine::operations::Answer;
 use fencepost_engine::operations::claim::{Wants, claim};
+use fencepost_engine::operations::register::{Identity, register};
 use fencepost_engine::operations::report::report;
 use fencepost_engine::operations::start::{StartRequest, start};
 
@@ -95,6 +97,31 @@ async fn without_the_local_deadline_two_processes_of_one_task_run_at_once() {
     world.until_lost(world.workers[0].job.unwrap()).await;
     world.settle().await;
     assert_eq!(world.machine.overlaps, 1);
+}
+
+/// A process dies before its request to register arrives; its successor in the home has the claim when
+/// it does. Whether the attempt is still the successor's, and that one's job alive.
+async fn late_registration(guards: Guards) -> (bool, bool) {
+    let mut world = world(guards).await;
+    let first = world.workers[0].identity(world.workers[0].job.unwrap());
+    world.trigger("d", "r").await;
+    world.settle().await;
+    let late = Identity { job_id: world.cx.env.job_id(), ..first };
+    world.workers[0].forget();
+    world.settle().await;
+    let second = world.workers[0].job.unwrap();
+    let answer = register(&world.cx, &late).await;
+    let refused = matches!(answer, Err(EngineError::Refused(Refusal::StaleHome { .. })));
+    assert_eq!(refused, answer.is_err(), "{answer:?}");
+    let owner = world.attempts("d", "r", "t").await[0].job_id;
+    (owner == Some(second), world.job(second).await.state == JobState::Running)
+}
+
+#[tokio::test]
+async fn without_the_order_of_registrations_a_dead_process_takes_its_home_back() {
+    assert_eq!(late_registration(Guards::all()).await, (true, true));
+    let guards = Guards::all().without(Guard::RegisterOrder);
+    assert_eq!(late_registration(guards).await, (false, false));
 }
 
 /// A worker that was declared lost asks for work.

@@ -38,7 +38,11 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
         EngineError::NoVersion(_) | EngineError::BadVersion { .. } => ProblemCode::Internal,
         EngineError::Refused(refusal) => refusal_code(refusal),
     };
-    Problem::new(code, error.to_string())
+    let mut problem = Problem::new(code, error.to_string());
+    if let EngineError::Refused(Refusal::StaleHome { last, .. }) = error {
+        problem.registration = u64::try_from(*last).ok();
+    }
+    problem
 }
 
 fn refusal_code(refusal: &Refusal) -> ProblemCode {
@@ -53,6 +57,7 @@ fn refusal_code(refusal: &Refusal) -> ProblemCode {
         Refusal::AlreadyTerminal { .. } => ProblemCode::AlreadyTerminal,
         Refusal::StillActive { .. } => ProblemCode::StillActive,
         Refusal::NoWorker(_) => ProblemCode::NoSuchWorker,
+        Refusal::StaleHome { .. } => ProblemCode::StaleHome,
         Refusal::NoPool(_) => ProblemCode::NoSuchPool,
         Refusal::PoolInUse(_) => ProblemCode::PoolInUse,
     }
@@ -77,6 +82,7 @@ pub(super) fn worker_identity(request: &Register) -> Result<Identity, Failure> {
         boot_id: request.boot_id.clone(),
         machine_id: request.machine_id.clone(),
         home_id: request.home_id.clone(),
+        registration: i64::try_from(request.registration).unwrap_or(i64::MAX),
         version: request.version.clone(),
         queues: request.queues.clone(),
         slots: request.slots,

@@ -59,6 +59,12 @@ impl AttemptHost for SimHost {
 
     fn drop_state(&self, _state: &Path) {}
 
+    fn next_registration(&self, _home: &Path, above: u64) -> Result<u64, HostError> {
+        let mut state = self.0.state();
+        state.registrations = state.registrations.max(above) + 1;
+        Ok(state.registrations)
+    }
+
     fn survey(&self) -> Result<Vec<String>, HostError> {
         Ok(self.0.left())
     }

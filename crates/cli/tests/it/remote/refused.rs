@@ -4,7 +4,7 @@ use super::installation::{Installation, join_token, registration, wait_for};
 use crate::standalone::world::ledger_task;
 use fencepost_api::execution::wire::{Call, VERSION_HEADER};
 use fencepost_api::execution::{
-    Answer, Beat, ExecutionApi, LogAnswer, LogPiece, LogPlace, Poll, RefusedReason, Start,
+    Answer, Beat, ExecutionApi, LogAnswer, LogPiece, LogPlace, Poll, RefusedReason, Register, Start,
 };
 use fencepost_api::problem::Problem;
 use fencepost_store::query::api_token;
@@ -278,6 +278,25 @@ async fn replayed_and_reordered_calls_change_nothing() {
     assert!(matches!(answers[..], [Answer::Refused { reason: RefusedReason::Fenced, .. }]));
     let again = api.register(registration(&job_id)).await.unwrap_err();
     assert_eq!(again.status, 409, "{}", again.detail);
+}
+
+/// What a process asked before it died arrives after its successor in the home has registered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_registration_does_not_take_the_home_back() {
+    let own = Installation::new().await;
+    let api = own.client(&own.join_token);
+    let numbered = |number| Register {
+        home_id: "home".into(),
+        registration: number,
+        ..registration(&own.cx.env.job_id().to_string())
+    };
+    let successor = numbered(2);
+    api.register(successor.clone()).await.unwrap();
+    let late = own.client(&own.join_token).register(numbered(1)).await.unwrap_err();
+    assert_eq!((late.code.as_str(), late.registration), ("stale-home", Some(2)), "{late:?}");
+    // The successor goes on, and may ask again after a lost answer.
+    assert!(!api.beat(beat(&successor.job_id)).await.unwrap().is_over);
+    api.register(successor).await.unwrap();
 }
 
 /// The credential of an attempt is good while it is current, and for itself alone.

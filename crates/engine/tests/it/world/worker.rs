@@ -54,6 +54,8 @@ pub(crate) struct Worker {
     pub(super) starts: u32,
     /// Every answer other than "accepted", with what it was an answer to.
     pub(crate) refusals: Vec<(Token, Refused)>,
+    /// The home's count.
+    pub(super) registrations: i64,
 }
 
 impl Worker {
@@ -70,6 +72,7 @@ impl Worker {
             holder: None,
             beaten_at: None,
             starts: 0,
+            registrations: 0,
             refusals: Vec::new(),
         }
     }
@@ -111,6 +114,7 @@ impl Worker {
             boot_id: "boot".into(),
             machine_id: "machine".into(),
             home_id: format!("home-{}", self.name),
+            registration: self.registrations,
             version: "test".into(),
             queues: self.queues.clone(),
             slots: self.slots,
@@ -121,6 +125,9 @@ impl Worker {
     async fn register(&mut self, desk: &mut Desk<'_>) -> Result<usize, EngineError> {
         if self.is_registered {
             return Ok(0);
+        }
+        if self.job.is_none() {
+            self.registrations += 1;
         }
         // A lost answer is asked for again under the same id.
         let job_id = *self.job.get_or_insert_with(|| desk.cx.env.job_id());

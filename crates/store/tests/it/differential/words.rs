@@ -76,6 +76,8 @@ idempotency_find id past
 idempotency_put id name status word now past
 idempotency_forget id name
 idempotency_prune past limit
+home_take home n job
+home_registration home
 incident_open kind job now name json
 incident_count job n
 incident_settle job now
