@@ -178,15 +178,12 @@ impl World {
         point: &'static str,
         act: impl Fn(Cx) -> F + Send + Sync + 'static,
     ) -> Cx {
-        let (cx, act) = (self.cx.clone(), Arc::new(act));
+        // Its connections must not live in the runtime that stands still meanwhile.
+        let (cx, act) = (self.other(Hooks::none()), Arc::new(act));
         let hooks = Hooks::new(move |passed| {
             if passed == point {
                 let (cx, act) = (cx.clone(), Arc::clone(&act));
-                let other = std::thread::spawn(move || {
-                    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                    runtime.block_on(act(cx));
-                });
-                other.join().unwrap();
+                surroundings::apart(move || act(cx));
             }
             HookVerdict::Go
         });

@@ -142,7 +142,9 @@ fn options(clock: Option<StoreClock>) -> PgOptions {
 }
 
 /// Runs a future from code that is not async, on a runtime that stays: connections live in it.
-fn apart<T: Send + 'static, F: Future<Output = T>>(work: impl FnOnce() -> F + Send + 'static) -> T {
+pub(crate) fn apart<T: Send + 'static, F: Future<Output = T>>(
+    work: impl FnOnce() -> F + Send + 'static,
+) -> T {
     static STAYS: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
     });
