@@ -140,6 +140,10 @@ impl Span {
     pub const fn as_secs(self) -> i64 {
         self.0.div_euclid(MICROS_PER_SECOND)
     }
+    /// The whole seconds of it, for people.
+    pub const fn in_secs(self) -> Self {
+        Self::from_secs(self.as_secs())
+    }
     /// As a standard duration; negative spans become zero.
     pub fn to_std(self) -> core::time::Duration {
         core::time::Duration::from_micros(u64::try_from(self.0).unwrap_or(0))

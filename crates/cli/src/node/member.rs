@@ -6,10 +6,9 @@
 
 use super::surroundings::pause;
 use super::{ended_thread, identity, shared};
-use crate::config::{Settings, lint};
+use crate::config::Settings;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
-use fencepost_core::lease::Lease;
 use fencepost_core::liveness::Phase;
 use fencepost_core::state::JobKind;
 use fencepost_engine::Cx;
@@ -47,7 +46,7 @@ pub(super) struct Membership {
 impl Membership {
     /// Becomes a job with a lease.
     pub(super) async fn join(&self) -> Outcome<Member> {
-        let lease = self.lease()?;
+        let lease = shared::lease(&self.settings, self.kind)?;
         let who = identity::of_role(&self.cx, self.kind);
         let cx = enroll(&self.cx, &who, lease)
             .await
@@ -75,13 +74,6 @@ impl Membership {
                 () = told(stop) => return None,
             }
         }
-    }
-
-    fn lease(&self) -> Outcome<Lease> {
-        let section = self.kind.as_str();
-        lint::lease_settings(&self.settings, section)
-            .check()
-            .map_err(|error| CliError::usage(format!("[{section}] {error}")))
     }
 
     fn start_heart(&self, own: Arc<Own>, stop: watch::Receiver<bool>) -> Outcome<JoinHandle<()>> {

@@ -4,10 +4,12 @@
 use super::member::Membership;
 use super::store::{failed, pg_options};
 use super::{engine_settings, hooks, prepare_rows, surroundings};
-use crate::config::Settings;
+use crate::config::{Settings, lint};
 use crate::error::{CliError, Outcome};
 use fencepost_core::hook::Hooks;
+use fencepost_core::lease::Lease;
 use fencepost_core::state::JobKind;
+use fencepost_core::time::Span;
 use fencepost_engine::Cx;
 use fencepost_store::{PgOptions, Store};
 
@@ -18,7 +20,8 @@ pub(super) async fn open_as(
     crash: &hooks::Crash,
 ) -> Outcome<Membership> {
     let url = url(settings, kind)?;
-    let store = Store::open_postgres(url, options(kind, ""), hooks::hooks(crash)?).await;
+    let options = options(settings, kind, "")?;
+    let store = Store::open_postgres(url, options, hooks::hooks(crash)?).await;
     let store = store.map_err(|error| failed(&error))?;
     let cx = Cx::new(store, surroundings::env(), engine_settings(settings));
     prepare_rows(&cx, &surroundings::uuid()).await?;
@@ -29,13 +32,24 @@ pub(super) async fn open_as(
 
 /// A handle that is the heart's alone.
 pub(super) async fn open_for_heart(settings: &Settings, kind: JobKind) -> Outcome<Store> {
-    let options = PgOptions { writers: 1, readers: 1, ..options(kind, " heart") };
+    let options = PgOptions { writers: 1, readers: 1, ..options(settings, kind, " heart")? };
     let opened = Store::open_postgres(url(settings, kind)?, options, Hooks::none()).await;
     opened.map_err(|error| failed(&error))
 }
 
-fn options(kind: JobKind, part: &str) -> PgOptions {
-    pg_options(&format!("fencepost {kind}{part}"))
+/// Whoever stands still inside a transaction is out of it before another takes over.
+fn options(settings: &Settings, kind: JobKind, part: &str) -> Outcome<PgOptions> {
+    let lease = lease(settings, kind)?;
+    let left = lease.lease_ttl.as_micros() - lease.self_fence.as_micros();
+    let options = pg_options(&format!("fencepost {kind}{part}"));
+    Ok(options.within(Span::from_micros(left)))
+}
+
+/// The configured lease of a role of that kind.
+pub(super) fn lease(settings: &Settings, kind: JobKind) -> Outcome<Lease> {
+    lint::lease_settings(settings, kind.as_str())
+        .check()
+        .map_err(|error| CliError::usage(format!("[{kind}] {error}")))
 }
 
 /// The configured store, which must be PostgreSQL's.

@@ -4,13 +4,13 @@
 //! one has to know its installation first, which the server says.
 
 use super::{
-    Options, TURN, ended, host, identity, lock, serve, surroundings, turn, worker_settings,
+    Options, TURN, ended, host, identity, lock, serve, shared, surroundings, turn, worker_settings,
 };
-use crate::config::lint;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_api::problem::Problem;
 use fencepost_core::lease::Lease;
+use fencepost_core::state::JobKind;
 use fencepost_core::time::Span;
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::home::Home;
@@ -53,9 +53,7 @@ pub(crate) struct Detached {
 impl Worker {
     /// Starts it; it works once it is registered (see [`Worker::registered`]).
     pub(crate) async fn start(options: &Options, employer: &Employer) -> Outcome<Self> {
-        let lease = lint::lease_settings(&options.settings, "worker")
-            .check()
-            .map_err(|error| CliError::usage(format!("[worker] {error}")))?;
+        let lease = shared::lease(&options.settings, JobKind::Worker)?;
         let api = Arc::new(client(employer)?);
         let settings = settings(options, employer, lease, &api);
         let home = home(options, &api).await?;

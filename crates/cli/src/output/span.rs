@@ -22,7 +22,9 @@ pub(crate) fn age(at: Option<&str>, now: Timestamp) -> String {
     let Some(at) = parse(at) else { return NOTHING.into() };
     let secs = now.since(at).as_secs();
     match secs {
-        i64::MIN..0 => format!("in {}", coarse(-secs)),
+        // The server's time is told in whole seconds: what is younger than that is now.
+        -1 => coarse(0),
+        i64::MIN..-1 => format!("in {}", coarse(-secs)),
         _ => coarse(secs),
     }
 }
@@ -91,6 +93,7 @@ mod tests {
         let at = Some("2026-09-22T05:10:04.000Z");
         assert_eq!(age(at, now), "3m12s");
         assert_eq!(age(Some("2026-09-22T05:13:26.000Z"), now), "in 10s");
+        assert_eq!(age(Some("2026-09-22T05:13:16.900Z"), now), "0s");
         assert_eq!(age(None, now), "–");
         assert_eq!(clock(at, now), "05:10:04");
         assert_eq!(clock(Some("2026-09-20T05:10:04.000Z"), now), "2026-09-20 05:10:04");

@@ -93,9 +93,9 @@ fn scheduler(job: &Job, now: Timestamp) -> Found {
         |ttl| {
             let end = job.renewed_at.plus(ttl);
             if end > now {
-                format!("lease for {} more", end.since(now))
+                format!("lease for {} more", end.since(now).in_secs())
             } else {
-                format!("lease over since {}", now.since(end))
+                format!("lease over since {}", now.since(end).in_secs())
             }
         },
     );
@@ -104,7 +104,7 @@ fn scheduler(job: &Job, now: Timestamp) -> Found {
         state: liveness(job, now).into(),
         since: Some(job.started_at),
         owner: Some(job.job_id.to_string()),
-        detail: format!("{lease}; epoch {}; last turn {} ago", job.epoch, job.loop_age),
+        detail: format!("{lease}; epoch {}; last turn {} ago", job.epoch, job.loop_age.in_secs()),
     }
 }
 

@@ -318,6 +318,15 @@ impl Worker {
 
 /// A token of that role: its id and its text.
 pub(crate) async fn join_token(cx: &Cx, role: &str) -> (String, String) {
+    join_token_for(cx, role, None).await
+}
+
+/// One that expires after that long.
+pub(crate) async fn join_token_for(
+    cx: &Cx,
+    role: &str,
+    good_for: Option<Span>,
+) -> (String, String) {
     let secret = auth::new_secret().unwrap();
     let tx = cx.store.begin("token").await.unwrap();
     let token = ApiToken {
@@ -325,7 +334,7 @@ pub(crate) async fn join_token(cx: &Cx, role: &str) -> (String, String) {
         name: String::new(),
         role: role.into(),
         created_at: tx.now(),
-        expires_at: None,
+        expires_at: good_for.map(|span| tx.now().plus(span)),
         revoked_at: None,
         created_by: "test".into(),
     };

@@ -1,12 +1,13 @@
 //! Who is refused, with which words; and what a refusal changes: nothing.
 
-use super::installation::{Installation, join_token, registration, wait_for};
+use super::installation::{Installation, join_token, join_token_for, registration, wait_for};
 use crate::standalone::world::ledger_task;
 use fencepost_api::execution::wire::{Call, VERSION_HEADER};
 use fencepost_api::execution::{
     Answer, Beat, ExecutionApi, LogAnswer, LogPiece, LogPlace, Poll, RefusedReason, Register, Start,
 };
 use fencepost_api::problem::Problem;
+use fencepost_core::time::Span;
 use fencepost_store::query::api_token;
 use fencepost_worker::http::HttpExecution;
 use serde_json::{Value, json};
@@ -91,7 +92,21 @@ async fn announced(own: &Installation, length: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_or_expired_join_token_ends_what_joined_with_it() {
+async fn an_expired_join_token_ends_what_joined_with_it() {
+    let own = Installation::new().await;
+    let (_, token) = join_token_for(&own.cx, "worker", Some(Span::from_secs(3))).await;
+    let (api, job_id) = (own.client(&token), own.cx.env.job_id().to_string());
+    api.register(registration(&job_id)).await.unwrap();
+    let refused = wait_refused(&api, &job_id).await;
+    assert_eq!((refused.status, refused.detail.contains("expired")), (401, true), "{refused:?}");
+    let again = own.client(&token).hello().await.unwrap_err();
+    assert_eq!((again.status, again.detail.contains("expired")), (401, true), "{again:?}");
+    // Another token is good all the while.
+    own.client(&own.join_token).hello().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revoked_join_token_ends_what_joined_with_it() {
     let own = Installation::new().await;
     let (api, job_id) = played(&own).await;
     api.beat(beat(&job_id)).await.unwrap();
@@ -107,10 +122,10 @@ async fn a_revoked_or_expired_join_token_ends_what_joined_with_it() {
     assert_eq!((again.status, again.detail.contains("revoked")), (401, true), "{}", again.detail);
 }
 
-/// A revocation counts within moments.
+/// A revocation, or an expiry, counts within moments.
 async fn wait_refused(api: &HttpExecution, job_id: &str) -> Problem {
     let beating = async || api.beat(beat(job_id)).await.is_err();
-    wait_for("the revocation to count", beating).await;
+    wait_for("the token to be over", beating).await;
     api.beat(beat(job_id)).await.unwrap_err()
 }
 

@@ -52,6 +52,14 @@ impl PgOptions {
             locks: true,
         }
     }
+
+    /// The same for a role whose lease leaves only so much between its self-fence and its end.
+    pub fn within(mut self, left: Span) -> Self {
+        let part = |of: Span, n: i64| Span::from_micros(of.as_micros() / n * (n - 1));
+        self.transaction = self.transaction.min(part(left, 12));
+        self.guard = self.guard.min(part(self.transaction, 11));
+        self
+    }
 }
 
 impl fmt::Debug for PgOptions {
@@ -140,4 +148,21 @@ pub(super) async fn dial(
 
 fn unreached(target: &Target, error: &StoreError) -> StoreError {
     StoreError::new(error.kind, "connect", format!("{}: {}", target.shown(), error.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_stay_below_what_the_lease_leaves() {
+        let of = |secs| {
+            let options = PgOptions::new("t", || Span::ZERO).within(Span::from_secs(secs));
+            (options.transaction, options.guard)
+        };
+        assert_eq!(of(6), (Span::from_millis(5_500), Span::from_secs(5)));
+        assert_eq!(of(600), of(6), "a long lease makes nothing slower");
+        let (transaction, guard) = of(1);
+        assert!(guard < transaction && transaction < Span::from_secs(1), "{guard} {transaction}");
+    }
 }
