@@ -2,8 +2,11 @@
 
 use crate::ledger::{Ledger, TaskKey};
 use crate::os::Os;
+use crate::races::Races;
+use crate::time::Time;
 use crate::trace::Trace;
-use fencepost_core::state::{Outcome, RunState, TiState};
+use crate::witness::Witness;
+use fencepost_core::state::{CountedAs, Outcome, RunState, TiState};
 use fencepost_core::time::Timestamp;
 use fencepost_engine::{Cx, doctor};
 use fencepost_store::query::attempt::{self, Attempt};
@@ -29,6 +32,8 @@ pub struct Checks {
     looked: Arc<AtomicU64>,
     db: MemoryDb,
     cx: Arc<OnceLock<Cx>>,
+    pub witness: Witness,
+    pub races: Races,
 }
 
 /// A run with its instances and their attempts.
@@ -44,12 +49,16 @@ pub struct End {
     pub runs: BTreeMap<String, String>,
     /// Executions by instance.
     pub starts: BTreeMap<String, usize>,
+    /// How its attempts ended, by instance: outcome, who paid, how it is known.
+    pub attempts: BTreeMap<String, Vec<String>>,
 }
 
 impl Checks {
     /// Checks that look after every so many commits.
-    pub fn new(trace: Trace, every: u64, db: &MemoryDb) -> Self {
+    pub fn new(time: Time, trace: Trace, every: u64, db: &MemoryDb) -> Self {
         Self {
+            witness: Witness::new(time, trace.clone()),
+            races: Races::new(trace.clone()),
             trace,
             every: every.max(1),
             commits: Arc::default(),
@@ -73,6 +82,9 @@ impl Checks {
             return false;
         }
         self.trace.note(|| format!("{process} commits {op}"));
+        if let Some(cx) = self.cx.get() {
+            self.witness.after_commit(process, op, cx);
+        }
         let count = self.commits.fetch_add(1, SeqCst);
         if count.is_multiple_of(self.every) {
             self.audit(&format!("after {op} of {process}"));
@@ -151,6 +163,9 @@ impl Checks {
             let Some(last) = page.last() else { return Ok(out) };
             after = last.seq;
             for line in page {
+                if let Some(to) = &line.to {
+                    *out.entry(format!("to {to}")).or_default() += 1;
+                }
                 *out.entry(line.kind).or_default() += 1;
             }
         }
@@ -199,6 +214,20 @@ fn key_of(run: &Run, ti: &Ti) -> TaskKey {
     }
 }
 
+/// How an attempt ended, in words.
+fn how(attempt: &Attempt) -> String {
+    let outcome = attempt.outcome.map_or(attempt.state.as_str(), Outcome::as_str);
+    let paid = attempt.counted_as.map_or("", CountedAs::as_str);
+    [outcome, paid, &evidence(attempt)].join(" ").trim().replace("  ", " ")
+}
+
+/// What the end of an attempt is known by.
+pub fn evidence(attempt: &Attempt) -> String {
+    let json = attempt.evidence.as_deref().unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    json.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+}
+
 /// The end of a world.
 pub fn end(seen: &[Seen], ledger: &Ledger) -> End {
     let mut end = End::default();
@@ -209,6 +238,10 @@ pub fn end(seen: &[Seen], ledger: &Ledger) -> End {
         };
         let list: Vec<String> =
             one.tis.iter().map(|(ti, _)| format!("{} {}", name(ti), ti.state)).collect();
+        for (ti, attempts) in &one.tis {
+            let ends = attempts.iter().map(how).collect();
+            end.attempts.insert(key_of(&one.run, ti).to_string(), ends);
+        }
         let key = format!("{}/{}", one.run.dag_id, one.run.run_id);
         end.runs.insert(key, format!("{}: {}", one.run.state, list.join(", ")));
     }

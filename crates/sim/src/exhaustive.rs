@@ -4,7 +4,7 @@
 
 use crate::check::End;
 use crate::fault::{Kind, Passage, Trip};
-use crate::scenario::Scenario;
+use crate::scenario::{Points, Scenario};
 use crate::sim::{Options, STORE_GUARD, Sim};
 use crate::trace::Found;
 use crate::world;
@@ -28,7 +28,8 @@ pub struct Played {
 pub struct Stage<'a> {
     scenario: &'a Scenario,
     options: Options,
-    db: MemoryDb,
+    /// `None`: the store is made for each play, since it does not stay the same one.
+    db: Option<MemoryDb>,
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, String> {
@@ -48,29 +49,43 @@ pub fn in_a_world<T>(future: impl Future<Output = T>) -> Result<T, String> {
 impl<'a> Stage<'a> {
     /// Makes the store and loads the DAG files.
     pub fn new(scenario: &'a Scenario, options: Options) -> Result<Self, String> {
-        let epoch = Timestamp::from_micros(0);
-        let db = MemoryDb::new(epoch, STORE_GUARD).map_err(|error| error.to_string())?;
-        let prepared = block_on(async {
-            let sim = Sim::new(options, db.clone());
-            world::prepare(&sim, scenario.files, scenario.pools)
-                .await
-                .map_err(|e| e.to_string())?;
-            sim.trace.found().violations.into_iter().next().map_or(Ok(()), Err)
-        })?;
-        prepared?;
-        db.mark().map_err(|error| error.to_string())?;
-        Ok(Self { scenario, options, db })
+        let mut stage = Self { scenario, options, db: None };
+        if !scenario.fails_over() {
+            let db = stage.prepare()?;
+            db.mark().map_err(|error| error.to_string())?;
+            stage.db = Some(db);
+        }
+        Ok(stage)
     }
 
-    /// Plays it once.
+    fn prepare(&self) -> Result<MemoryDb, String> {
+        let epoch = Timestamp::from_micros(0);
+        let db = MemoryDb::new(epoch, STORE_GUARD).map_err(|error| error.to_string())?;
+        let (files, pools) = (self.scenario.files, self.scenario.pools);
+        block_on(async {
+            let sim = Sim::new(self.options, db.clone());
+            world::prepare(&sim, files, pools).await.map_err(|e| e.to_string())?;
+            sim.trace.found().violations.into_iter().next().map_or(Ok(()), Err)
+        })??;
+        Ok(db)
+    }
+
+    /// Plays it once. What is written of the end of an undisturbed one is checked.
     pub fn play(&self, trip: Option<Trip>) -> Result<Played, String> {
+        let db = self.db.clone().map_or_else(|| self.prepare(), Ok)?;
         let played = block_on(async {
-            let sim = Sim::new(self.options, self.db.clone());
+            let sim = Sim::new(self.options, db.clone());
             sim.plan.arm(trip, trip.is_none());
             let end = self.scenario.play(&sim).await;
+            if let Some(end) = end.as_ref().filter(|_| trip.is_none()) {
+                for what in self.scenario.check_ends(end) {
+                    sim.trace.violate(what);
+                }
+            }
+            let found = sim.trace.found();
             Played {
-                end,
-                found: sim.trace.found(),
+                end: end.filter(|_| found.violations.is_empty()),
+                found,
                 passages: sim.plan.list(),
                 tripped: sim.plan.tripped(),
                 seconds: sim.time.elapsed().as_secs(),
@@ -78,8 +93,19 @@ impl<'a> Stage<'a> {
                 kinds: sim.checks.kinds().await.unwrap_or_default(),
             }
         })?;
-        self.db.reset().map_err(|error| error.to_string())?;
+        if let Some(db) = &self.db {
+            db.reset().map_err(|error| error.to_string())?;
+        }
         Ok(played)
+    }
+
+    /// The trips at which it is disturbed; with `stride`, no more than that lets through.
+    pub fn trips(&self, passages: &[Passage], stride: Option<u64>) -> Vec<Trip> {
+        match self.scenario.points {
+            Points::All => trips(passages, stride),
+            Points::Some(own) => trips(passages, Some(stride.map_or(own, |s| s.max(own)))),
+            Points::None => Vec::new(),
+        }
     }
 
     /// Compares the end of a disturbed world with the undisturbed one's.
@@ -105,7 +131,7 @@ impl<'a> Stage<'a> {
 /// The trips of a list of passages. All of them; or, in the short form, the first at the edges of
 /// each kind of transaction and at each step of a worker, some at the first statements of a kind,
 /// and every `stride`-th of the others.
-pub fn trips(passages: &[Passage], stride: Option<u64>) -> Vec<Trip> {
+fn trips(passages: &[Passage], stride: Option<u64>) -> Vec<Trip> {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     let mut out = Vec::new();
     for (at, passage) in (1_u64..).zip(passages) {

@@ -49,6 +49,9 @@ struct State {
     /// Limits of pools, and the slots that a task takes.
     pools: BTreeMap<String, u32>,
     takes: BTreeMap<(String, String), (String, u32)>,
+    /// Limits of the runs of a DAG, and of the instances of a task, of which processes run.
+    runs: BTreeMap<String, usize>,
+    instances: BTreeMap<(String, String), usize>,
 }
 
 impl Ledger {
@@ -64,6 +67,16 @@ impl Ledger {
     /// A task of a watched pool.
     pub fn watch_task(&self, dag: &str, task: &str, pool: &str, slots: u32) {
         self.state().takes.insert((dag.into(), task.into()), (pool.into(), slots));
+    }
+
+    /// A DAG of which processes of so many runs may run at once.
+    pub fn watch_runs(&self, dag: &str, most: usize) {
+        self.state().runs.insert(dag.into(), most);
+    }
+
+    /// A task of which so many instances may run at once.
+    pub fn watch_instances(&self, dag: &str, task: &str, most: usize) {
+        self.state().instances.insert((dag.into(), task.into()), most);
     }
 
     /// A process begins.
@@ -90,7 +103,8 @@ impl Ledger {
             begun_ns,
             ended_ns: None,
         });
-        broken.extend(state.over_limit(&key));
+        broken.extend(state.over_pool(&key));
+        broken.extend(state.over_limits(&key));
         drop(state);
         self.trace.note(|| format!("task {key} begins under {token}"));
         for what in broken {
@@ -144,7 +158,7 @@ impl Ledger {
 }
 
 impl State {
-    fn over_limit(&self, key: &TaskKey) -> Option<String> {
+    fn over_pool(&self, key: &TaskKey) -> Option<String> {
         let (pool, _) = self.takes.get(&(key.dag.clone(), key.task.clone()))?;
         let slots = *self.pools.get(pool)?;
         let taken: u32 = self
@@ -156,5 +170,19 @@ impl State {
             .map(|(_, takes)| takes)
             .sum();
         (taken > slots).then(|| format!("I14: processes take {taken} slots of {slots} of {pool}"))
+    }
+
+    fn over_limits(&self, key: &TaskKey) -> Option<String> {
+        let running = || self.executions.iter().filter(|e| e.ended_ns.is_none());
+        let of_dag = || running().filter(|e| e.key.dag == key.dag);
+        let runs: BTreeSet<&String> = of_dag().map(|e| &e.key.run).collect();
+        let of_task = of_dag().filter(|e| e.key.task == key.task).count();
+        let task = (key.dag.clone(), key.task.clone());
+        let over = |most: Option<&usize>, found: usize, what: &str| {
+            let most = most.filter(|most| found > **most)?;
+            Some(format!("I14: processes of {found} {what} of {most} run, with {key}"))
+        };
+        over(self.runs.get(&key.dag), runs.len(), "runs")
+            .or_else(|| over(self.instances.get(&task), of_task, "instances"))
     }
 }

@@ -5,7 +5,7 @@
 use clap::Parser;
 use fencepost_core::guard::{Guard, Guards};
 use fencepost_sim::chaos::{self, Plan};
-use fencepost_sim::exhaustive::{Stage, trips};
+use fencepost_sim::exhaustive::Stage;
 use fencepost_sim::fault::{Kind, Trip};
 use fencepost_sim::report::Summary;
 use fencepost_sim::scenario::{self, Scenario};
@@ -27,6 +27,9 @@ struct Args {
     /// Simulated minutes in which things go wrong.
     #[arg(long, default_value_t = 20)]
     minutes: u64,
+    /// The store fails over too, and loses its last commits.
+    #[arg(long)]
+    failover: bool,
     /// One small world by name.
     #[arg(long)]
     scenario: Option<String>,
@@ -105,7 +108,7 @@ impl Args {
 }
 
 fn random_worlds(args: &Args) -> Result<(), Failure> {
-    let plan = Plan { minutes: args.minutes, ..Plan::default() };
+    let plan = Plan { minutes: args.minutes, fails_over: args.failover, ..Plan::default() };
     let mut summary = Summary::default();
     for seed in args.seed..args.seed.saturating_add(args.runs) {
         let played = chaos::play(args.options(seed, 8), plan)?;
@@ -117,8 +120,9 @@ fn random_worlds(args: &Args) -> Result<(), Failure> {
         if !played.found.violations.is_empty() {
             println!("{summary}");
             let again = format!(
-                "fencepost-sim --seed {seed} --runs 1 --minutes {}{}",
+                "fencepost-sim --seed {seed} --runs 1 --minutes {}{}{}",
                 args.minutes,
+                if args.failover { " --failover" } else { "" },
                 args.unsafe_flag()
             );
             return Err(failure(&again, &played.found.last, &played.found.violations));
@@ -168,7 +172,7 @@ fn crash_points(args: &Args) -> Result<(), Failure> {
         let kind = if args.unknown { Kind::Unknown } else { Kind::Crash };
         let trips = match args.at {
             Some(at) => vec![Trip { at, kind }],
-            None if args.crash_points => trips(&calm.passages, None),
+            None if args.crash_points => stage.trips(&calm.passages, None),
             None => Vec::new(),
         };
         for trip in &trips {

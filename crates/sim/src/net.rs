@@ -1,22 +1,23 @@
 //! The network between workers and servers: an execution API whose calls are delayed, lost on
-//! either way, delivered twice or out of order, or cut off.
+//! either way, delivered twice, out of order or long after their callers gave up, or cut off.
 //!
 //! A call is carried out within the server's process: while that stands still nothing answers, and
 //! its death takes the call with it. What is lost is noticed by the caller's deadline only.
 
+mod api;
+mod told;
+
 use crate::random::Random;
 use crate::time;
 use crate::trace::Trace;
-use fencepost_api::execution::{
-    Answer, Beat, Beaten, ExecutionApi, Found, LogAnswer, LogPiece, Poll, Polled, Register,
-    Registered, Reply, Report, Start,
-};
+use fencepost_api::execution::ExecutionApi;
 use fencepost_api::problem::{Problem, ProblemCode};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use told::{Tokens, Told};
 
 /// How long a caller waits, beyond what it asked the server to wait.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -63,8 +64,20 @@ pub struct Weather {
     pub lose_request: u64,
     pub lose_answer: u64,
     pub double: u64,
+    /// Of 1,000 requests that are lost: delivered all the same, long after.
+    pub late: u64,
     /// Nothing passes.
     pub is_cut: bool,
+    pub echo: Option<Echo>,
+}
+
+/// Requests of a name are delivered again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Echo {
+    pub call: &'static str,
+    /// From each delivery to the next.
+    pub every: Duration,
+    pub times: u32,
 }
 
 /// One worker's way to the servers. Clones are the same one.
@@ -74,6 +87,8 @@ pub struct Network {
     random: Random,
     trace: Trace,
     state: Arc<Mutex<State>>,
+    /// What servers have handed to this worker.
+    tokens: Tokens,
 }
 
 #[derive(Default)]
@@ -81,6 +96,17 @@ struct State {
     weather: Weather,
     /// The server that answered last.
     server: usize,
+}
+
+/// A request that can be delivered any number of times.
+trait Request<T>:
+    Fn(Api) -> Pin<Box<dyn Future<Output = Result<T, Problem>> + Send>> + Clone + Send + 'static
+{
+}
+
+impl<T, F> Request<T> for F where
+    F: Fn(Api) -> Pin<Box<dyn Future<Output = Result<T, Problem>> + Send>> + Clone + Send + 'static
+{
 }
 
 impl Network {
@@ -92,6 +118,7 @@ impl Network {
             random: random.fork(&format!("network of {name}")),
             trace: trace.clone(),
             state: Arc::new(Mutex::new(state)),
+            tokens: Tokens::default(),
         }
     }
 
@@ -104,14 +131,11 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn call<T: Send + 'static>(
+    async fn call<T: Told>(
         &self,
         name: &'static str,
         wait: Duration,
-        make: impl Fn(Api) -> Pin<Box<dyn Future<Output = Result<T, Problem>> + Send>>
-        + Clone
-        + Send
-        + 'static,
+        make: impl Request<T>,
     ) -> Result<T, Problem> {
         let (weather, server) = {
             let state = self.state();
@@ -121,32 +145,25 @@ impl Network {
         // Kept while the caller waits for what does not come.
         let mut _lost = None;
         if self.delay(weather).await {
-            self.deliver(server, make.clone(), Some(reply), name == "register");
-            if self.random.chance(weather.double) {
-                self.trace.fault("message_doubled", || name.to_owned());
-                self.deliver_late(server, make, name == "register");
-            }
+            self.deliver((name, server), make.clone(), Some(reply));
+            self.repeat((name, server), weather, &make);
         } else if weather.is_cut {
             _lost = Some(reply);
         } else {
-            self.trace.fault("request_lost", || name.to_owned());
+            self.lose((name, server), weather, make);
             _lost = Some(reply);
         }
-        let answered = match tokio::time::timeout(wait + DEADLINE, answer).await {
-            Ok(Ok(answer)) => Some(answer),
-            // The server died, or the connection was refused.
-            Ok(Err(_)) => None,
-            Err(_) => None,
-        };
-        let Some(answer) = answered else { return Err(self.failed(name, server)) };
+        // The server died, or the connection was refused, or nothing came in time.
+        let answered = tokio::time::timeout(wait + DEADLINE, answer).await;
+        let Ok(Ok(answer)) = answered else { return Err(self.failed(name, server)) };
         time::pause(self.random.millis(0, weather.delay_ms)).await;
         if self.state().weather.is_cut {
-            return Err(self.failed(name, server));
+            return Err(self.lost_answer(name, server));
         }
         if self.random.chance(weather.lose_answer) {
             self.trace.fault("answer_lost", || name.to_owned());
             time::pause(DEADLINE).await;
-            return Err(self.failed(name, server));
+            return Err(self.lost_answer(name, server));
         }
         answer
     }
@@ -157,123 +174,91 @@ impl Network {
         !self.state().weather.is_cut && !self.random.chance(weather.lose_request)
     }
 
-    fn deliver<T: Send + 'static>(
+    fn deliver<T: Told>(
         &self,
-        server: usize,
-        make: impl Fn(Api) -> Pin<Box<dyn Future<Output = Result<T, Problem>> + Send>> + Send + 'static,
+        (name, server): (&'static str, usize),
+        make: impl Request<T>,
         reply: Option<oneshot::Sender<Result<T, Problem>>>,
-        heeds_hang_up: bool,
-    ) -> bool {
-        let Some(port) = self.ports.get(server) else { return false };
+    ) {
+        let Some(port) = self.ports.get(server) else { return };
+        let own = self.clone();
+        let heeds_hang_up = name == "register";
         port.send(Box::new(move |api| {
             Box::pin(async move {
                 if heeds_hang_up && reply.as_ref().is_none_or(oneshot::Sender::is_closed) {
                     return;
                 }
                 let answer = make(api).await;
-                if let Some(reply) = reply {
-                    // The caller may have given up.
-                    let _ = reply.send(answer);
+                if let Ok(answer) = &answer {
+                    answer.tell(name, &own.trace, &own.tokens);
+                }
+                // The caller may have given up.
+                if reply.is_some_and(|reply| reply.send(answer).is_err()) && name == "start" {
+                    own.trace.mark("start_answer_lost");
                 }
             })
-        }))
+        }));
     }
 
-    /// The second copy of a message, perhaps long after the first, at any server.
-    fn deliver_late<T: Send + 'static>(
+    /// Further copies of a request that arrived, perhaps long after the first, at any server.
+    fn repeat<T: Told>(
         &self,
-        server: usize,
-        make: impl Fn(Api) -> Pin<Box<dyn Future<Output = Result<T, Problem>> + Send>> + Send + 'static,
-        heeds_hang_up: bool,
+        (name, server): (&'static str, usize),
+        weather: Weather,
+        make: &impl Request<T>,
+    ) {
+        if let Some(echo) = weather.echo.filter(|echo| echo.call == name) {
+            for n in 1..=echo.times {
+                self.deliver_after(echo.every * n, (name, server), make.clone());
+            }
+        }
+        if self.random.chance(weather.double) {
+            self.trace.fault("message_doubled", || name.to_owned());
+            let most = if self.random.chance(500) { 200 } else { 60_000 };
+            let wait = self.random.millis(0, most);
+            let server = (server + self.random.below(2)) % self.ports.len().max(1);
+            self.deliver_after(wait, (name, server), make.clone());
+        }
+    }
+
+    /// The request does not arrive; or not before its caller has given up.
+    fn lose<T: Told>(
+        &self,
+        (name, server): (&'static str, usize),
+        weather: Weather,
+        make: impl Request<T>,
+    ) {
+        if !self.random.chance(weather.late) {
+            return self.trace.fault("request_lost", || name.to_owned());
+        }
+        let wait = self.random.millis(10_000, 300_000);
+        self.trace.fault("request_late", || format!("{name} by {wait:?}"));
+        self.deliver_after(wait, (name, server), make);
+    }
+
+    fn deliver_after<T: Told>(
+        &self,
+        wait: Duration,
+        (name, server): (&'static str, usize),
+        make: impl Request<T>,
     ) {
         let own = self.clone();
-        let wait = if self.random.chance(500) {
-            self.random.millis(0, 200)
-        } else {
-            self.random.millis(0, 60_000)
-        };
-        let server = (server + self.random.below(2)) % self.ports.len().max(1);
         drop(tokio::spawn(async move {
             time::pause(wait).await;
-            own.deliver(server, make, None, heeds_hang_up);
+            own.deliver((name, server), make, None);
         }));
+    }
+
+    fn lost_answer(&self, name: &str, server: usize) -> Problem {
+        if name == "start" {
+            self.trace.mark("start_answer_lost");
+        }
+        self.failed(name, server)
     }
 
     fn failed(&self, name: &str, server: usize) -> Problem {
         let mut state = self.state();
         state.server = (server + 1) % self.ports.len().max(1);
         Problem::new(ProblemCode::Unavailable, format!("no answer to {name}"))
-    }
-}
-
-impl ExecutionApi for Network {
-    fn register(&self, request: Register) -> Reply<'_, Registered> {
-        Box::pin(self.call("register", Duration::ZERO, move |api| {
-            let request = request.clone();
-            Box::pin(async move { api.register(request).await })
-        }))
-    }
-
-    fn take_over(&self, job_id: &str, token: &str, found: Found) -> Reply<'_, Answer> {
-        let (job_id, token) = (job_id.to_owned(), token.to_owned());
-        Box::pin(self.call("take_over", Duration::ZERO, move |api| {
-            let (job_id, token, found) = (job_id.clone(), token.clone(), found.clone());
-            Box::pin(async move { api.take_over(&job_id, &token, found).await })
-        }))
-    }
-
-    fn poll(&self, request: Poll) -> Reply<'_, Polled> {
-        let wait = Duration::from_millis(request.wait_ms);
-        Box::pin(self.call("poll", wait, move |api| {
-            let request = request.clone();
-            Box::pin(async move { api.poll(request).await })
-        }))
-    }
-
-    fn start(&self, job_id: &str, starts: Vec<Start>) -> Reply<'_, Vec<Answer>> {
-        let job_id = job_id.to_owned();
-        Box::pin(self.call("start", Duration::ZERO, move |api| {
-            let (job_id, starts) = (job_id.clone(), starts.clone());
-            Box::pin(async move { api.start(&job_id, starts).await })
-        }))
-    }
-
-    fn report(&self, job_id: &str, reports: Vec<Report>) -> Reply<'_, Vec<Answer>> {
-        let job_id = job_id.to_owned();
-        Box::pin(self.call("report", Duration::ZERO, move |api| {
-            let (job_id, reports) = (job_id.clone(), reports.clone());
-            Box::pin(async move { api.report(&job_id, reports).await })
-        }))
-    }
-
-    fn beat(&self, request: Beat) -> Reply<'_, Beaten> {
-        Box::pin(self.call("beat", Duration::ZERO, move |api| {
-            let request = request.clone();
-            Box::pin(async move { api.beat(request).await })
-        }))
-    }
-
-    fn release(&self, job_id: &str, tokens: Vec<String>) -> Reply<'_, Vec<Answer>> {
-        let job_id = job_id.to_owned();
-        Box::pin(self.call("release", Duration::ZERO, move |api| {
-            let (job_id, tokens) = (job_id.clone(), tokens.clone());
-            Box::pin(async move { api.release(&job_id, tokens).await })
-        }))
-    }
-
-    fn logs(&self, job_id: &str, pieces: Vec<LogPiece>) -> Reply<'_, Vec<LogAnswer>> {
-        let job_id = job_id.to_owned();
-        Box::pin(self.call("logs", Duration::ZERO, move |api| {
-            let (job_id, pieces) = (job_id.clone(), pieces.clone());
-            Box::pin(async move { api.logs(&job_id, pieces).await })
-        }))
-    }
-
-    fn leave(&self, job_id: &str) -> Reply<'_, ()> {
-        let job_id = job_id.to_owned();
-        Box::pin(self.call("leave", Duration::ZERO, move |api| {
-            let job_id = job_id.clone();
-            Box::pin(async move { api.leave(&job_id).await })
-        }))
     }
 }

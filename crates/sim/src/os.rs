@@ -15,14 +15,17 @@ pub use attempts::SimHost;
 
 use crate::ledger::Ledger;
 use crate::random::Random;
+use crate::sim::Sim;
 use crate::time::Time;
 use crate::trace::Trace;
+use fencepost_core::guard::Guards;
 use fencepost_worker::attempt::FromTask;
 use fencepost_worker::outcome::{Outcome, Reason};
 use fencepost_worker::page::{Lease, Phase};
 use fencepost_worker::spec::{Level, ShimSpec};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// A machine. Clones are the same one.
@@ -35,12 +38,15 @@ struct Machine {
     trace: Trace,
     ledger: Ledger,
     random: Random,
+    guards: Guards,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     boot: u64,
+    /// How long a shim that is just spawned stands still.
+    spawn_takes: Duration,
     dirs: BTreeMap<String, Dir>,
     archived: u64,
     /// How often a worker has registered from here.
@@ -88,13 +94,14 @@ struct Page {
 
 impl Os {
     /// A machine that has just started.
-    pub fn new(name: &str, time: Time, trace: &Trace, ledger: &Ledger, random: &Random) -> Self {
+    pub fn new(name: &str, sim: &Sim) -> Self {
         Self(Arc::new(Machine {
             name: name.into(),
-            time,
-            trace: trace.clone(),
-            ledger: ledger.clone(),
-            random: random.fork(name),
+            time: sim.time,
+            trace: sim.trace.clone(),
+            ledger: sim.ledger.clone(),
+            random: sim.random.fork(name),
+            guards: sim.options.guards,
             state: Mutex::default(),
         }))
     }
@@ -119,6 +126,11 @@ impl Os {
                 dir.changed.notify_one();
             }
         }
+    }
+
+    /// Shims that are spawned from now on stand still for so long before they do anything.
+    pub fn slow_shims(&self, wait: Duration) {
+        self.state().spawn_takes = wait;
     }
 
     /// SIGKILL to the shim of one attempt, chosen by chance; false if none runs.

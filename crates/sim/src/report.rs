@@ -7,16 +7,40 @@ use std::fmt;
 /// Recovery branches and races of which a full run must have seen each at least once: a run that
 /// saw none of them proves nothing.
 pub const MARKS: &[&str] = &[
+    "braked",
     "claim_kept",
+    "claim_redelivered",
     "committed_but_unknown",
+    "declare_lost_the_race",
+    "disowned",
+    "evidence_boot_id",
+    "evidence_exit_status",
+    "evidence_expiry",
+    "evidence_self_fence",
+    "evidence_successor",
     "gone_by_boot_id",
     "gone_by_proof",
+    "handed_over",
+    "held",
+    "killed_by_kernel",
     "late_report_refused",
+    "late_start_refused",
     "never_ran",
+    "page_after_crash",
     "reattached",
+    "role_lost_by_expiry",
+    "running_elsewhere",
     "scheduler_fenced",
+    "session_ended_idle",
+    "shim_fenced",
+    "start_answer_lost",
     "start_taken_back",
+    "stop_delivered",
+    "stop_of_the_dead",
+    "taken_back_by_watchdog",
     "task_killed",
+    "told_it_is_over",
+    "worker_lost_by_expiry",
 ];
 
 /// Sums over worlds.
@@ -35,10 +59,13 @@ pub struct Summary {
 const LINES: &[(&str, &str)] = &[
     ("attempt_lost", "attempt_lost"),
     ("claim_kept", "claim_kept"),
+    ("epoch_raised", "epoch_raised"),
+    ("mass_loss_braked", "braked"),
     ("reset", "taken_back_by_watchdog"),
     ("start_taken_back", "start_taken_back"),
     ("stop_requested", "stop_requested"),
-    ("write_refused", "late_report_refused"),
+    ("to held", "held"),
+    ("write_refused", "write_refused"),
 ];
 
 impl Summary {

@@ -17,6 +17,9 @@ use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass};
 use fencepost_server::execution::Execution;
+use futures_util::FutureExt;
+use futures_util::future::select;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -44,7 +47,8 @@ fn of_ttl(secs: i64) -> Result<Lease, String> {
 /// The id of an incarnation.
 pub(crate) fn job_id(sim: &Sim, name: &str, number: u32) -> JobId {
     let random = sim.random.fork(&format!("{name} {number}"));
-    let millis = u64::try_from(sim.store_wall.now().as_micros() / 1_000).unwrap_or(0);
+    let wall = sim.wall_of(name.split(' ').next().unwrap_or(name));
+    let millis = u64::try_from(wall.now().as_micros() / 1_000).unwrap_or(0);
     let bits = (u128::from(random.bits()) << 64) | u128::from(random.bits());
     JobId::from_u128(uuid_v7(millis, bits))
 }
@@ -87,12 +91,9 @@ pub(crate) fn scheduler(sim: &Sim, name: &str, number: u32) -> Body {
             Box::new(Watch::default()),
             Box::new(Outbox::new(Arc::new(|_| Ok(())))),
         ];
-        let heart = heart(base, cx.own.clone(), stop.clone());
-        let ended = tokio::select! {
-            biased;
-            () = heart => Ended::Fenced,
-            ended = drive(cx, passes, SharedHealth::default(), stop) => ended,
-        };
+        let heart = heart(base, cx.own.clone(), stop.clone()).map(|()| Ended::Fenced);
+        let passes = drive(cx, passes, SharedHealth::default(), stop);
+        let ended = either(number, heart, passes).await;
         if ended == Ended::Fenced {
             trace.mark("scheduler_fenced");
         }
@@ -110,13 +111,25 @@ pub(crate) fn server(sim: &Sim, name: &str, number: u32, port: Port) -> Body {
             Err(why) => return why,
         };
         let (_keep, stop) = watch::channel(false);
-        let heart = heart(base.clone(), cx.own.clone(), stop);
-        tokio::select! {
-            biased;
-            () = heart => "its lease is over".into(),
-            () = port.serve(Arc::new(Execution::new(base))) => "nobody can call it".into(),
-        }
+        let heart = heart(base.clone(), cx.own.clone(), stop).map(|()| "its lease is over".into());
+        let served = port.serve(Arc::new(Execution::new(base)));
+        either(number, heart, served.map(|()| "nobody can call it".into())).await
     })
+}
+
+/// The first of the two to end. Outside they are threads beside each other: which of them comes first
+/// when both can go on depends on the incarnation.
+async fn either<T>(
+    number: u32,
+    heart: impl Future<Output = T> + Send,
+    work: impl Future<Output = T> + Send,
+) -> T {
+    let (heart, work) = (pin!(heart), pin!(work));
+    if number.is_multiple_of(2) {
+        select(heart, work).await.factor_first().0
+    } else {
+        select(work, heart).await.factor_first().0
+    }
 }
 
 async fn enrolled(base: &Cx, who: &Identity) -> Result<Cx, String> {

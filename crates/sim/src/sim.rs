@@ -6,13 +6,15 @@ use crate::ledger::Ledger;
 use crate::random::Random;
 use crate::time::{self, Time, Wall};
 use crate::trace::Trace;
+use crate::trap::Traps;
 use fencepost_core::guard::Guards;
 use fencepost_core::hook::{HookVerdict, Hooks};
+use fencepost_core::time::BootInstant;
 use fencepost_engine::env::Env;
 use fencepost_engine::wake::Wakes;
 use fencepost_engine::{Cx, Settings};
 use fencepost_server::render;
-use fencepost_store::{MemoryDb, Store, StoreClock, Way};
+use fencepost_store::{MemoryDb, Replica, Store, StoreClock, Way};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -54,6 +56,11 @@ pub struct Sim {
     pub db: MemoryDb,
     pub store_wall: Wall,
     pub checks: Checks,
+    pub traps: Traps,
+    walls: Arc<Mutex<BTreeMap<String, Wall>>>,
+    /// Percent at which boot-time clocks run that are not right.
+    rates: Arc<Mutex<BTreeMap<String, u64>>>,
+    standby: Arc<Mutex<Option<Replica>>>,
     weather: Arc<Mutex<BTreeMap<String, StoreWeather>>>,
     wakes: Arc<Mutex<BTreeMap<String, Wakes>>>,
 }
@@ -71,8 +78,12 @@ impl Sim {
             plan: Plan::default(),
             db: db.clone(),
             store_wall: Wall::new(time),
-            checks: Checks::new(trace, options.audit_every, &db),
+            checks: Checks::new(time, trace, options.audit_every, &db),
+            traps: Traps::default(),
             random,
+            walls: Arc::default(),
+            rates: Arc::default(),
+            standby: Arc::default(),
             weather: Arc::default(),
             wakes: Arc::default(),
         };
@@ -85,16 +96,66 @@ impl Sim {
     pub fn cx(&self, process: &str, incarnation: u32) -> Cx {
         let name = format!("{process} {incarnation}");
         let cx = self.cx_of(&name, self.hooks(process), Some(self.way(process)));
+        let wall = self.wall_of(process);
+        let (sim, own) = (self.clone(), process.to_owned());
+        let env = Env {
+            wall: Arc::new(move || wall.now()),
+            boottime: Arc::new(move || sim.boottime_of(&own)),
+            ..cx.env.clone()
+        };
+        let cx = Cx { env, ..cx };
         let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
         wakes.insert(process.to_owned(), cx.wakes.clone());
         cx
+    }
+
+    /// The wall clock of the host of a process. Nobody's decisions depend on it.
+    pub fn wall_of(&self, process: &str) -> Wall {
+        let mut walls = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+        walls.entry(process.to_owned()).or_insert_with(|| Wall::new(self.time)).clone()
+    }
+
+    /// Lets the boot-time clock of a process's host run at so many percent of its speed.
+    pub fn set_clock_rate(&self, process: &str, percent: u64) {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).insert(process.into(), percent);
+    }
+
+    fn boottime_of(&self, process: &str) -> BootInstant {
+        let rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let percent = rates.get(process).copied().unwrap_or(100);
+        BootInstant::from_micros(self.time.boottime().as_micros() / 100 * percent.cast_signed())
+    }
+
+    /// The store's standby follows no further.
+    pub fn lag(&self) {
+        match self.db.replica() {
+            Ok(replica) => {
+                self.trace.note(|| "the standby lags".into());
+                *self.standby.lock().unwrap_or_else(PoisonError::into_inner) = Some(replica);
+            }
+            Err(error) => self.trace.violate(format!("no standby: {error}")),
+        }
+    }
+
+    /// The standby takes the store's place: what was committed since it lags is lost.
+    pub fn fail_over(&self) {
+        let standby = self.standby.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(replica) = standby else { return };
+        self.trace.fault("failover", || format!("after {} commits", self.db.commits()));
+        if let Err(error) = self.db.fail_over(replica) {
+            self.trace.violate(format!("the store cannot fail over: {error}"));
+        }
+        self.checks.witness.forget();
+        self.checks.audit("after the failover");
     }
 
     /// A context that passes no points and is never cut off: for people and checks.
     pub fn quiet_cx(&self, name: &str) -> Cx {
         let (sim, own) = (self.clone(), name.to_owned());
         let hooks = Hooks::new(move |point| {
-            sim.committed(&own, point);
+            if let Some(op) = sim.committed(&own, point) {
+                sim.hint(&own, op);
+            }
             HookVerdict::Go
         });
         self.cx_of(name, hooks, None)
@@ -123,23 +184,25 @@ impl Sim {
     pub fn hooks(&self, process: &str) -> Hooks {
         let (sim, name) = (self.clone(), process.to_owned());
         Hooks::new(move |point| {
+            sim.traps.pass(&name, point);
+            // What is committed is seen, whatever becomes of its process here.
+            let changed = sim.committed(&name, point);
             let verdict = sim.plan.pass(&name, point);
+            sim.checks.races.pass(&name, point, verdict);
             if verdict != HookVerdict::Go {
                 sim.trace.fault(kind(verdict), || format!("{name} at {point}"));
             }
-            if verdict != HookVerdict::Fail {
-                sim.committed(&name, point);
+            if let Some(op) = changed.filter(|_| verdict == HookVerdict::Go) {
+                sim.hint(&name, op);
             }
             verdict
         })
     }
 
-    /// After a commit: the others may get a hint, and the books are looked at.
-    fn committed(&self, process: &str, point: &str) {
-        let Some(op) = point.strip_suffix(":after_commit") else { return };
-        if self.checks.after_commit(process, op) {
-            self.hint(process, op);
-        }
+    /// After a commit the books are looked at; the operation, if it changed anything.
+    fn committed<'a>(&self, process: &str, point: &'a str) -> Option<&'a str> {
+        let op = point.strip_suffix(":after_commit")?;
+        self.checks.after_commit(process, op).then_some(op)
     }
 
     /// What a notification of the store does: it may come late, or not at all.
@@ -184,6 +247,10 @@ impl Sim {
         Arc::new(move |_op| {
             let (sim, name, random) = (sim.clone(), name.clone(), random.clone());
             Box::pin(async move {
+                if let Some(wait) = sim.traps.turn(&name) {
+                    tokio::task::yield_now().await;
+                    time::pause(wait).await;
+                }
                 let weather = sim.weather_of(&name);
                 if weather.delay_ms > 0 {
                     time::pause(random.millis(0, weather.delay_ms)).await;
@@ -191,6 +258,7 @@ impl Sim {
                 let given_up = Instant::now() + STORE_TIMEOUT;
                 while sim.weather_of(&name).is_cut {
                     if Instant::now() >= given_up {
+                        sim.checks.races.forget(&name);
                         return Err("the store does not answer".into());
                     }
                     time::pause(Duration::from_millis(500)).await;

@@ -30,7 +30,8 @@ impl Shape {
     pub const ONE: Self = Self { schedulers: 1, servers: 1, workers: 1, slots: 8 };
 }
 
-/// The processes of a world.
+/// The processes of a world. Clones are the same.
+#[derive(Clone)]
 pub struct World {
     pub sim: Sim,
     pub schedulers: Vec<Process>,
@@ -38,13 +39,29 @@ pub struct World {
     pub workers: Vec<Worker>,
 }
 
-/// A worker with its machine and its way to the servers.
+/// A worker with its machine and its way to the servers. Clones are the same.
+#[derive(Clone)]
 pub struct Worker {
     pub process: Process,
     pub os: Os,
     pub net: Network,
     /// Sent true: the incarnation that runs stops in order.
     pub stop: Arc<watch::Sender<bool>>,
+    parts: WorkerParts,
+    restart: Duration,
+}
+
+impl Worker {
+    /// One more process in the home of this one, which lives: what the lock of a home prevents.
+    pub fn rival(&self) -> Process {
+        let parts = WorkerParts {
+            name: format!("{} rival", self.parts.name),
+            stop: Arc::new(watch::channel(false).0),
+            ..self.parts.clone()
+        };
+        let (name, trace) = (parts.name.clone(), parts.sim.trace.clone());
+        Process::start(&name, &trace, self.restart, move |number| worker_body(&parts, number))
+    }
 }
 
 /// What is given to the incarnations of a worker.
@@ -52,6 +69,7 @@ pub struct Worker {
 struct WorkerParts {
     sim: Sim,
     name: String,
+    home: String,
     os: Os,
     net: Network,
     slots: u32,
@@ -132,20 +150,22 @@ impl World {
 
 fn worker(sim: &Sim, n: usize, (slots, restart): (u32, Duration), ports: &[Port]) -> Worker {
     let name = format!("worker{n}");
-    let os = Os::new(&format!("host{n}"), sim.time, &sim.trace, &sim.ledger, &sim.random);
+    let os = Os::new(&format!("host{n}"), sim);
     let net = Network::new(&name, ports, &sim.random, &sim.trace);
     let stop = Arc::new(watch::channel(false).0);
     let parts = WorkerParts {
         sim: sim.clone(),
         name: name.clone(),
+        home: format!("home-of-{name}"),
         os: os.clone(),
         net: net.clone(),
         slots,
         stop: Arc::clone(&stop),
     };
-    let body = move |number| worker_body(&parts, number);
+    let own = parts.clone();
+    let body = move |number| worker_body(&own, number);
     let process = Process::start(&name, &sim.trace, restart, body);
-    Worker { process, os, net, stop }
+    Worker { process, os, net, stop, parts, restart }
 }
 
 fn worker_body(parts: &WorkerParts, number: u32) -> Body {
@@ -158,7 +178,7 @@ fn worker_body(parts: &WorkerParts, number: u32) -> Body {
         pid_start: number.into(),
         boot_id: os.boot_id(),
         machine_id: os.name().to_owned(),
-        home_id: format!("home-of-{name}"),
+        home_id: parts.home.clone(),
         version: "simulated".into(),
     };
     sim.trace.note(|| format!("{name} is job {}", who.job_id));

@@ -9,7 +9,7 @@ mod value;
 pub use hint::{Hint, Topic};
 pub use postgres::PgOptions;
 pub(crate) use postgres::{Target, Wire as PgWire, connect as pg_connect, wrong as pg_error};
-pub use sqlite::{MemoryDb, Way};
+pub use sqlite::{MemoryDb, Replica, Way};
 pub use stmt::{Batch, Stmt};
 pub use value::{Columns, Row, Value};
 

@@ -16,8 +16,8 @@ mod migrate;
 pub mod query;
 
 pub use db::{
-    Batch, Hint, Hints, MemoryDb, PgOptions, Row, Stmt, Store, StoreClock, Topic, Tx, Value, Way,
-    params,
+    Batch, Hint, Hints, MemoryDb, PgOptions, Replica, Row, Stmt, Store, StoreClock, Topic, Tx,
+    Value, Way, params,
 };
 pub use error::{StoreError, StoreErrorKind};
 pub use migrate::{

@@ -50,9 +50,14 @@ impl Holder {
         self.t0 = self.t0.max(beat.sent);
     }
 
+    /// Whether it counts at all what its lease leaves it.
+    pub const fn has_deadline(&self) -> bool {
+        self.guards.on(Guard::LocalDeadline)
+    }
+
     /// What it may do now.
     pub fn phase(&self, now: BootInstant) -> Phase {
-        if !self.guards.on(Guard::LocalDeadline) || now < self.fences_at() {
+        if !self.has_deadline() || now < self.fences_at() {
             Phase::Acting
         } else if now < self.ends_at() {
             Phase::Fencing

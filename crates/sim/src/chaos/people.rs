@@ -40,7 +40,7 @@ impl People {
     }
 
     async fn trigger(&mut self) -> Result<(), EngineError> {
-        let dag = ["d", "e"][self.random.below(2)];
+        let dag = ["d", "e", "h"][self.random.below(3)];
         let run = format!("r{}", self.runs.len());
         self.runs.push((dag, run.clone()));
         let request = TriggerRequest {
@@ -57,7 +57,11 @@ impl People {
     }
 
     fn a_task(&self, dag: &str) -> String {
-        let tasks = if dag == "d" { ["a", "m", "s", "z"] } else { ["t", "u", "k", "t"] };
+        let tasks = match dag {
+            "d" => ["a", "m", "s", "z"],
+            "e" => ["t", "u", "k", "t"],
+            _ => ["t", "u", "t", "u"],
+        };
         tasks[self.random.below(4)].into()
     }
 

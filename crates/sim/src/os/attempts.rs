@@ -2,6 +2,7 @@
 
 use super::handles::{SimAbsent, SimPrepared, SimRunning};
 use super::{Dir, Lock, Os, Page};
+use fencepost_core::guard::Guard;
 use fencepost_worker::attempt::{
     Attached, AttemptHost, ForTask, FromTask, HostError, PreparedAttempt, Stamp,
 };
@@ -110,10 +111,15 @@ impl AttemptHost for SimHost {
     fn attach(&self, name: &str, lease: Lease) -> Result<Attached, HostError> {
         let mut state = self.0.state();
         let dir = state.dirs.get_mut(name).ok_or_else(|| missing(name))?;
+        let is_locked = self.0.0.guards.on(Guard::AbsenceUnderLock);
         match dir.lock {
             Lock::Worker => Err(HostError::Starting(name.to_owned())),
-            Lock::Shim if dir.page.phase < Phase::ShimAlive => {
+            Lock::Shim if dir.page.phase < Phase::ShimAlive && is_locked => {
                 Err(HostError::Starting(name.to_owned()))
+            }
+            // Without the guard a page that names no shim is believed.
+            Lock::Shim if dir.page.phase < Phase::ShimAlive => {
+                Ok(Attached::Absent(Box::new(SimAbsent::new(self.0.clone(), name, false))))
             }
             Lock::Shim => {
                 dir.page.generation += 1;
@@ -128,7 +134,7 @@ impl AttemptHost for SimHost {
                     return Ok(Attached::Ended(outcome.clone()));
                 }
                 dir.lock = Lock::Worker;
-                Ok(Attached::Absent(Box::new(SimAbsent::new(self.0.clone(), name))))
+                Ok(Attached::Absent(Box::new(SimAbsent::new(self.0.clone(), name, true))))
             }
         }
     }

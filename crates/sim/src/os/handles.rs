@@ -1,6 +1,7 @@
 //! Handles on one attempt of a simulated machine.
 
 use super::{Dir, Lock, Os, shim};
+use fencepost_core::guard::Guard;
 use fencepost_worker::attempt::{
     Absence, AbsentAttempt, Exited, Finished, HostError, PreparedAttempt, Progress, RunningAttempt,
 };
@@ -90,8 +91,9 @@ impl SimRunning {
 
 impl RunningAttempt for SimRunning {
     fn push(&self, deadline_ns: u64, now_ns: u64) -> Result<(), PushRefused> {
+        let guards = self.os.0.guards;
         let pushed = self.look(|dir| {
-            if dir.page.generation != self.generation {
+            if dir.page.generation != self.generation && guards.on(Guard::OwnerWord) {
                 return Err(PushRefused::NotOwner);
             }
             if dir.page.lease.deadline_ns <= now_ns {
@@ -108,7 +110,11 @@ impl RunningAttempt for SimRunning {
     }
 
     fn request_stop(&self, reason: Reason, kill_now: bool) {
+        let guards = self.os.0.guards;
         self.look(|dir| {
+            if dir.page.generation != self.generation && guards.on(Guard::OwnerWord) {
+                return;
+            }
             let (first, kill) = dir.page.stop.unwrap_or((reason, false));
             dir.page.stop = Some((first, kill || kill_now));
             dir.changed.notify_one();
@@ -170,7 +176,7 @@ impl RunningAttempt for SimRunning {
             return Ok(Finished::Outcome(outcome.clone()));
         }
         dir.lock = Lock::Worker;
-        Ok(Finished::Absent(Box::new(SimAbsent::new(self.os.clone(), &self.name))))
+        Ok(Finished::Absent(Box::new(SimAbsent::new(self.os.clone(), &self.name, true))))
     }
 }
 
@@ -178,11 +184,20 @@ impl RunningAttempt for SimRunning {
 pub(super) struct SimAbsent {
     os: Os,
     name: String,
+    /// Not so only without the guard.
+    has_lock: bool,
 }
 
 impl SimAbsent {
-    pub(super) fn new(os: Os, name: &str) -> Self {
-        Self { os, name: name.to_owned() }
+    pub(super) fn new(os: Os, name: &str, has_lock: bool) -> Self {
+        Self { os, name: name.to_owned(), has_lock }
+    }
+}
+
+impl SimAbsent {
+    fn token(&self) -> String {
+        let state = self.os.state();
+        state.dirs.get(&self.name).map_or_else(String::new, |dir| dir.spec.token.clone())
     }
 }
 
@@ -195,6 +210,10 @@ impl AbsentAttempt for SimAbsent {
             };
             (dir.page.phase, dir.level, dir.boot != state.boot)
         };
+        if !self.has_lock {
+            let token = self.token();
+            return Ok(Absence::Proven(Outcome::bare(&token, OutcomeKind::NeverRan)));
+        }
         let trace = &self.os.0.trace;
         let (kind, why) = if is_old {
             trace.mark("gone_by_boot_id");
@@ -214,6 +233,8 @@ impl AbsentAttempt for SimAbsent {
 
 impl Drop for SimAbsent {
     fn drop(&mut self) {
-        free(&self.os, &self.name);
+        if self.has_lock {
+            free(&self.os, &self.name);
+        }
     }
 }

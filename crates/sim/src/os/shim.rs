@@ -20,6 +20,7 @@ struct Seen {
     page: Page,
     killed: bool,
     stopped: bool,
+    has_outcome: bool,
 }
 
 /// The user's program.
@@ -58,11 +59,16 @@ struct Shim {
 impl Shim {
     /// From the fork to the exec; `None` if it was killed before.
     async fn start(&self, spec: &ShimSpec, script: &str) -> Option<Main> {
+        let spawn_takes = self.os.state().spawn_takes;
+        time::pause(spawn_takes).await;
         for phase in [Phase::ShimAlive, Phase::Exec] {
             time::pause(self.os.0.random.millis(1, 3)).await;
             let seen = self.see()?;
-            // A shim execs only if its deadline has not passed.
-            if seen.killed || seen.page.lease.deadline_ns <= self.os.0.time.nanos() {
+            // A shim execs only if no outcome is there and its deadline has not passed.
+            if seen.killed
+                || seen.has_outcome
+                || seen.page.lease.deadline_ns <= self.os.0.time.nanos()
+            {
                 return None;
             }
             self.set_phase(phase);
@@ -166,7 +172,8 @@ impl Shim {
         let dir = state.dirs.get(&self.name)?;
         // Another boot: this kernel is gone.
         let killed = dir.killed || state.boot != self.boot;
-        Some(Seen { page: dir.page, killed, stopped: dir.stopped })
+        let has_outcome = dir.outcome.is_some();
+        Some(Seen { page: dir.page, killed, stopped: dir.stopped, has_outcome })
     }
 
     fn set_phase(&self, phase: Phase) {

@@ -1,21 +1,37 @@
 //! The small worlds.
 
-use super::{Accident, Scenario, Step, What, When};
+use super::{Accident, Points, Scenario, Step, What, When, Who};
 use crate::world::Shape;
 use fencepost_core::state::TiState;
+use std::time::Duration;
 
-const fn step(when: When, what: What) -> Step {
+pub(super) const fn step(when: When, what: What) -> Step {
     Step { when, what }
 }
 
-const TRIGGER: Step = step(When::Now, What::Trigger("r"));
+pub(super) const TRIGGER: Step = step(When::Now, What::Trigger("r"));
 
-fn plain(name: &'static str, files: &'static [&'static str], steps: Vec<Step>) -> Scenario {
-    Scenario { name, files, pools: &[], shape: Shape::ONE, steps, same_starts: true }
+pub(super) fn plain(
+    name: &'static str,
+    files: &'static [&'static str],
+    steps: Vec<Step>,
+) -> Scenario {
+    Scenario {
+        name,
+        files,
+        pools: &[],
+        shape: Shape::ONE,
+        steps,
+        same_starts: true,
+        ends: &[],
+        limit: Duration::from_hours(12),
+        points: Points::All,
+        shows: None,
+    }
 }
 
 /// All of them.
-pub fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<Scenario> {
     let mut all = work();
     all.extend(ends());
     all.extend(limits());
@@ -288,7 +304,7 @@ tasks:
         plain(
             "worker_crash",
             ONE_TASK,
-            vec![TRIGGER, step(RUNS, What::Befall(Accident::CrashWorker(0)))],
+            vec![TRIGGER, step(RUNS, What::Befall(Accident::Crash(Who::Worker(0))))],
         ),
         plain(
             "worker_restart",
@@ -300,7 +316,7 @@ tasks:
             ..plain(
                 "scheduler_crash",
                 ONE_TASK,
-                vec![TRIGGER, step(RUNS, What::Befall(Accident::CrashScheduler(0)))],
+                vec![TRIGGER, step(RUNS, What::Befall(Accident::Crash(Who::Scheduler(0))))],
             )
         },
         Scenario {
@@ -308,7 +324,7 @@ tasks:
             ..plain(
                 "server_crash",
                 ONE_TASK,
-                vec![TRIGGER, step(RUNS, What::Befall(Accident::CrashServer(0)))],
+                vec![TRIGGER, step(RUNS, What::Befall(Accident::Crash(Who::Server(0))))],
             )
         },
         plain(

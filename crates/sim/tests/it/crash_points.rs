@@ -2,7 +2,7 @@
 //! passage of every point by every process, and some of the others. The binary plays all.
 
 use fencepost_core::guard::Guards;
-use fencepost_sim::exhaustive::{Stage, trips};
+use fencepost_sim::exhaustive::Stage;
 use fencepost_sim::fault::Kind;
 use fencepost_sim::scenario;
 use fencepost_sim::sim::Options;
@@ -19,7 +19,7 @@ fn some_scenarios(first: usize) {
         let name = scenario.name;
         assert_eq!(calm.found.violations, Vec::<String>::new(), "{name}");
         let expected = calm.end.unwrap();
-        let trips = trips(&calm.passages, Some(STRIDE));
+        let trips = stage.trips(&calm.passages, Some(STRIDE));
         assert!(trips.len() > 50, "{name}: {} trips", trips.len());
         for trip in trips {
             let played = stage.play(Some(trip)).unwrap();

@@ -6,4 +6,5 @@
 
 mod books;
 mod crash_points;
+mod guards;
 mod worlds;

@@ -8,7 +8,7 @@ mod inline;
 mod writer;
 
 pub(super) use inline::{Inline, Session as InlineSession};
-pub use inline::{MemoryDb, Way};
+pub use inline::{MemoryDb, Replica, Way};
 
 use super::{Row, Stmt, Value};
 use crate::error::{StoreError, StoreErrorKind};

@@ -13,6 +13,8 @@ pub struct Stmt {
     pub lock: &'static str,
     /// On PostgreSQL, all sets of values at once.
     pub batch: Option<Batch>,
+    /// What the store in memory runs, where it plays what SQLite has not: a server that fails over.
+    pub memory: Option<&'static str>,
 }
 
 /// A text over arrays, one per parameter, for many sets of values in one statement.
@@ -35,12 +37,18 @@ impl Stmt {
 
     /// A statement with a text for each database.
     pub const fn split(name: &'static str, sqlite: &'static str, postgres: &'static str) -> Self {
-        Self { name, text: sqlite, postgres, lock: "", batch: None }
+        Self { name, text: sqlite, postgres, lock: "", batch: None, memory: None }
     }
 
     /// Takes a lock on PostgreSQL in transactions that may write: ` FOR UPDATE` and its like.
     pub const fn locking(mut self, lock: &'static str) -> Self {
         self.lock = lock;
+        self
+    }
+
+    /// Runs another text on the store in memory.
+    pub const fn in_memory(mut self, text: &'static str) -> Self {
+        self.memory = Some(text);
         self
     }
 

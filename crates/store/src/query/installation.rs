@@ -79,6 +79,11 @@ const EPOCH_RENEW: Stmt = Stmt::split(
         live!(system),
         ") RETURNING epoch"
     ),
+)
+.in_memory(
+    "UPDATE installation SET epoch = MAX(epoch + 1, $1 + 1, (SELECT now FROM server) + 1),
+        server = (SELECT now FROM server)
+     WHERE one = 1 AND server <> (SELECT now FROM server) RETURNING epoch",
 );
 
 /// Makes a new epoch, above the stored one and `presented`, if the server is another than that of the
@@ -98,6 +103,10 @@ const TOKENS_MINT: Stmt = Stmt::split(
         live!(system),
         " RETURNING epoch, counter"
     ),
+)
+.in_memory(
+    "UPDATE installation SET counter = counter + $1
+     WHERE one = 1 AND server = (SELECT now FROM server) RETURNING epoch, counter",
 );
 
 /// Draws `count` tokens, ascending. The rows that they are for must be locked already.

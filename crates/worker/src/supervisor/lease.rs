@@ -115,7 +115,7 @@ impl Keeper {
 
     /// The deadline that pages get, in nanoseconds; `None` without a lease.
     fn deadline_ns(&self) -> Option<u64> {
-        let holder = self.holder()?;
+        let holder = self.holder().filter(|holder| holder.has_deadline())?;
         let lease = holder.lease();
         let length = lease.self_fence.plus(lease.kill_grace).plus(shim_margin(lease));
         let micros = holder.t0().plus(length).as_micros();

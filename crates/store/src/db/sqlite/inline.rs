@@ -6,8 +6,13 @@
 //! There is one connection: a reader that comes while somebody writes takes the writer's changes
 //! back, and they are made again before its next statement. A reader never waits between two of
 //! its statements, so its snapshot cannot grow old unless it is stopped there; then it is refused.
+//! It may fail over to a copy that misses the last commits ([`server`]).
 //!
 //! Deliberately absent: a file, durability, group commit.
+
+mod server;
+
+pub use server::Replica;
 
 use super::{Answer, ended, run, wrong};
 use crate::db::{Stmt, Value};
@@ -46,6 +51,8 @@ struct State {
     writer: Option<Writer>,
     /// Sessions that were ended because their owners stood still.
     ended: u64,
+    /// Changes of the databases that were in this place before.
+    changes: u64,
 }
 
 /// The one that writes.
@@ -73,7 +80,9 @@ impl MemoryDb {
         connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(super::CACHED_STATEMENTS);
         migrate::migrate_memory(&mut connection, now)?;
-        let state = State { connection, sessions: 0, commits: 0, writer: None, ended: 0 };
+        server::make(&connection)?;
+        let state =
+            State { connection, sessions: 0, commits: 0, writer: None, ended: 0, changes: 0 };
         Ok(Self(Arc::new(Shared { state: Mutex::new(state), freed: Notify::new(), idle_max })))
     }
 
@@ -99,7 +108,8 @@ impl MemoryDb {
 
     /// Rows that were changed so far, for good or not: the same number means the same rows.
     pub fn changes(&self) -> u64 {
-        self.state().connection.total_changes()
+        let state = self.state();
+        state.changes + state.connection.total_changes()
     }
 
     /// Sessions that were ended because their owners stood still.
@@ -285,6 +295,7 @@ impl Session {
         stmt: Stmt,
         sets: Vec<Vec<Value>>,
     ) -> Result<Answer, StoreError> {
+        let stmt = Stmt { text: stmt.memory.unwrap_or(stmt.text), ..stmt };
         if !self.writes {
             let mut state = self.inline.db.state();
             if state.commits != self.snapshot {

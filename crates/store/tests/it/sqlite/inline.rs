@@ -2,8 +2,8 @@
 
 use crate::rows::at;
 use fencepost_core::hook::Hooks;
-use fencepost_store::query::pool;
-use fencepost_store::{MemoryDb, Store, StoreClock, Way};
+use fencepost_store::query::{installation, pool};
+use fencepost_store::{MemoryDb, Store, StoreClock, StoreErrorKind, Way};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -106,4 +106,50 @@ async fn a_reset_goes_back_to_the_mark() {
         db.reset().unwrap();
         assert_eq!(names(&store).await, ["a"]);
     }
+}
+
+/// The token that one transaction mints.
+async fn minted(store: &Store) -> Result<i64, StoreErrorKind> {
+    let tx = store.begin("test").await.unwrap();
+    let tokens = installation::mint(&tx, 1).await.map_err(|error| error.kind)?;
+    tx.commit().await.unwrap();
+    Ok(tokens[0].as_i64())
+}
+
+#[tokio::test(start_paused = true)]
+async fn i20_a_failover_loses_the_last_commits_and_mints_in_a_new_epoch_only() {
+    let db = database();
+    let store = handle(&db, None);
+    let tx = store.begin("test").await.unwrap();
+    installation::make(&tx, "simulated").await.unwrap();
+    pool::make(&tx, "kept", 1, "").await.unwrap();
+    tx.commit().await.unwrap();
+    let mut last = minted(&store).await.unwrap();
+    for epoch in [2, 3] {
+        // Also beside one that writes, whose changes are not in the copy.
+        let writing = store.begin("test").await.unwrap();
+        pool::make(&writing, "open", 1, "").await.unwrap();
+        let replica = db.replica().unwrap();
+        writing.commit().await.unwrap();
+        let (changes, lost) = (db.changes(), minted(&store).await.unwrap());
+        assert!(lost > last);
+        let tx = store.begin("test").await.unwrap();
+        pool::make(&tx, "lost", 1, "").await.unwrap();
+        tx.commit().await.unwrap();
+        let open = store.begin("test").await.unwrap();
+        db.fail_over(replica).unwrap();
+        assert!(pool::make(&open, "late", 1, "").await.is_err() && open.commit().await.is_err());
+        assert_eq!(names(&store).await, ["kept"]);
+        assert_ne!(db.changes(), changes);
+        assert_eq!(minted(&store).await, Err(StoreErrorKind::EpochOver));
+        let tx = store.begin("test").await.unwrap();
+        assert_eq!(installation::renew_epoch(&tx, 0).await.unwrap(), Some(epoch));
+        assert_eq!(installation::renew_epoch(&tx, 0).await.unwrap(), None);
+        tx.commit().await.unwrap();
+        last = minted(&store).await.unwrap();
+        assert!(last > lost, "a token that was lost is never minted again");
+    }
+    db.mark().unwrap();
+    minted(&store).await.unwrap();
+    assert!(db.replica().is_err(), "around a mark everything is one open transaction");
 }

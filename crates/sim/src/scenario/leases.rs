@@ -1,0 +1,198 @@
+//! Leases in small worlds: the lost, the parted and the stopped, and what is away for a while.
+//!
+//! Leases of workers run for 90 s here, their self-fence is at 72 s; those of roles run for 30 s.
+
+use super::list::{TRIGGER, plain, step};
+use super::{Accident, Points, Scenario, Step, What, When, Who};
+use crate::world::Shape;
+use std::time::Duration;
+
+pub(super) const TWO: Shape = Shape { schedulers: 2, servers: 2, workers: 2, slots: 8 };
+pub(super) const LONG_TASK: &[&str] = &["
+dag_id: d
+tasks:
+  t: {run: for=200}
+"];
+pub(super) const LIMIT: Duration = Duration::from_mins(30);
+
+pub(super) const fn befall(when: When, accident: Accident) -> Step {
+    step(when, What::Befall(accident))
+}
+
+pub(super) const RUNS: When = When::Runs("t");
+/// Only the first worker is there: what is triggered runs at it.
+pub(super) const ALONE: Step = befall(When::Now, Accident::Lose(Who::Worker(1)));
+/// The second one comes.
+pub(super) const RELIEF: Step = befall(When::Now, Accident::Start(Who::Worker(1)));
+
+/// A world that takes minutes.
+pub(super) fn slow(
+    name: &'static str,
+    ends: &'static [(&'static str, &'static str)],
+    steps: Vec<Step>,
+) -> Scenario {
+    Scenario {
+        shape: TWO,
+        same_starts: false,
+        ends,
+        limit: LIMIT,
+        points: Points::Some(60),
+        ..plain(name, LONG_TASK, steps)
+    }
+}
+
+const ONCE: &[(&str, &str)] = &[("t", "success none")];
+const REPLACED: &[(&str, &str)] = &[("t", "lost infra expiry, success none")];
+pub(super) const FENCED: &[(&str, &str)] = &[("t", "lost infra self_fence, success none")];
+
+pub(super) fn all() -> Vec<Scenario> {
+    let mut all = workers();
+    all.extend(roles());
+    all.extend(outages());
+    all.extend(stays_open());
+    all
+}
+
+fn workers() -> Vec<Scenario> {
+    let back = befall(When::Over, Accident::Start(Who::Worker(0)));
+    vec![
+        slow(
+            "worker_lost",
+            REPLACED,
+            vec![ALONE, TRIGGER, befall(RUNS, Accident::Lose(Who::Worker(0))), RELIEF, back],
+        ),
+        slow(
+            "worker_parted",
+            REPLACED,
+            vec![
+                ALONE,
+                TRIGGER,
+                befall(RUNS, Accident::Part(0)),
+                RELIEF,
+                befall(When::Lost("worker0"), Accident::Join(0)),
+            ],
+        ),
+        slow(
+            "worker_parted_for_a_minute",
+            ONCE,
+            vec![
+                TRIGGER,
+                befall(RUNS, Accident::PartAll),
+                befall(When::After(60), Accident::JoinAll),
+            ],
+        ),
+        slow(
+            "worker_stopped",
+            REPLACED,
+            vec![
+                ALONE,
+                TRIGGER,
+                befall(RUNS, Accident::Stop(Who::Worker(0))),
+                RELIEF,
+                befall(When::RunsAgain("t", 2), Accident::Continue(Who::Worker(0))),
+            ],
+        ),
+        slow(
+            "machine_boots",
+            &[("t", "lost infra boot_id, success none")],
+            vec![ALONE, TRIGGER, befall(RUNS, Accident::Reboot(0)), RELIEF],
+        ),
+        Scenario {
+            shape: Shape { workers: 4, ..TWO },
+            ..slow(
+                "all_workers_parted",
+                FENCED,
+                vec![
+                    TRIGGER,
+                    befall(RUNS, Accident::PartAll),
+                    befall(When::After(135), Accident::JoinAll),
+                ],
+            )
+        },
+    ]
+}
+
+fn roles() -> Vec<Scenario> {
+    let only = befall(When::Now, Accident::Lose(Who::Scheduler(1)));
+    let successor = befall(When::Now, Accident::Start(Who::Scheduler(1)));
+    vec![
+        slow(
+            "scheduler_lost",
+            ONCE,
+            vec![
+                TRIGGER,
+                befall(RUNS, Accident::Lose(Who::Scheduler(0))),
+                befall(When::Lost("scheduler0"), Accident::Start(Who::Scheduler(0))),
+            ],
+        ),
+        slow(
+            "scheduler_stopped_in_a_transaction",
+            ONCE,
+            vec![
+                only,
+                TRIGGER,
+                befall(
+                    When::At("scheduler0", "dispatch:before_commit"),
+                    Accident::Stop(Who::Scheduler(0)),
+                ),
+                successor,
+                befall(When::Lost("scheduler0"), Accident::Continue(Who::Scheduler(0))),
+            ],
+        ),
+        slow("server_lost", ONCE, vec![TRIGGER, befall(RUNS, Accident::Lose(Who::Server(0)))]),
+        slow(
+            "servers_away",
+            ONCE,
+            vec![
+                TRIGGER,
+                befall(RUNS, Accident::Lose(Who::Server(0))),
+                befall(When::Now, Accident::Lose(Who::Server(1))),
+                befall(When::After(55), Accident::Start(Who::Server(1))),
+                befall(When::Now, Accident::Start(Who::Server(0))),
+            ],
+        ),
+    ]
+}
+
+fn outages() -> Vec<Scenario> {
+    let away = |name, ends, secs| {
+        let outage = befall(RUNS, Accident::Outage);
+        slow(name, ends, vec![TRIGGER, outage, befall(When::After(secs), Accident::StoreIsBack)])
+    };
+    vec![
+        // 0.7 of the self-fence, and three TTLs.
+        away("store_away", ONCE, 50),
+        away("store_away_for_long", FENCED, 270),
+    ]
+}
+
+fn stays_open() -> Vec<Scenario> {
+    // A person has to decide, also once its end is known.
+    const HELD: &[(&str, &str)] = &[("t", "lost infra self_fence")];
+    let parted = || {
+        let back = befall(When::Lost("worker0"), Accident::Join(0));
+        vec![ALONE, TRIGGER, befall(RUNS, Accident::Part(0)), RELIEF, back]
+    };
+    let mut replaced = parted();
+    replaced.push(befall(When::RunsAgain("t", 2), Accident::Join(0)));
+    vec![
+        Scenario {
+            files: &["
+dag_id: d
+default_args: {on_lost: hold}
+tasks:
+  t: {run: for=200}
+"],
+            ..slow("worker_parted_and_held", HELD, parted())
+        },
+        Scenario {
+            files: &["
+dag_id: d
+default_args: {replace: after_confirmed_dead}
+tasks:
+  t: {run: for=200}
+"],
+            ..slow("worker_parted_and_confirmed", FENCED, replaced)
+        },
+    ]
+}
