@@ -10,6 +10,7 @@ use crate::check::{self, Seen};
 use crate::exhaustive::in_a_world;
 use crate::fault::Chance;
 use crate::net::Weather;
+use crate::random::Random;
 use crate::sim::{Options, STORE_GUARD, Sim, StoreWeather};
 use crate::time;
 use crate::trace::Found;
@@ -31,7 +32,7 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        let shape = Shape { schedulers: 2, servers: 2, workers: 3, slots: 4 };
+        let shape = Shape { schedulers: 2, servers: 2, workers: 3, slots: 4, worker_ttl: 60 };
         Self { shape, minutes: 20, fails_over: false }
     }
 }
@@ -135,8 +136,7 @@ async fn disturb(sim: &Sim, world: &World, plan: Plan) {
     let random = sim.random.fork("nemesis");
     let gentle = random.chance(150);
     if !gentle {
-        let chance = Chance { random: sim.random.fork("points"), fail: 1, unknown: 6, crash: 1 };
-        sim.plan.by_chance(Some(chance));
+        sim.plan.by_chance(Some(chance(sim, &random)));
         for process in world.processes() {
             let most = [0, 2, 8][random.below(3)];
             sim.set_store_weather(process.name(), |weather| weather.delay_ms = most);
@@ -152,6 +152,13 @@ async fn disturb(sim: &Sim, world: &World, plan: Plan) {
             nemesis::strike(world, &random, plan.fails_over);
         }
     }
+}
+
+/// Failures at points: many in some worlds, few in others, where leases have time to run out.
+fn chance(sim: &Sim, random: &Random) -> Chance {
+    let many = if random.chance(250) { 8 } else { 1 };
+    let points = sim.random.fork("points");
+    Chance { random: points, fail: 12 * many, unknown: 200 * many, crash: 6 * many }
 }
 
 /// Everything is well again.

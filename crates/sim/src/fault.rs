@@ -45,7 +45,7 @@ struct State {
     injected: BTreeMap<&'static str, u64>,
 }
 
-/// How many of 1,000 passages fail.
+/// How many of 100,000 passages fail.
 #[derive(Debug, Clone)]
 pub struct Chance {
     pub random: Random,
@@ -74,7 +74,7 @@ impl Plan {
         let mut state = self.state();
         let is_commit = point.ends_with(":before_commit");
         if let Some(chance) = state.chance.clone() {
-            let draw = chance.random.bits() % 1_000;
+            let draw = chance.random.bits() % 100_000;
             if draw < chance.crash {
                 *state.injected.entry("crash_at_point").or_default() += 1;
                 drop(state);

@@ -71,13 +71,15 @@ pub struct Weather {
     pub echo: Option<Echo>,
 }
 
-/// Requests of a name are delivered again and again.
+/// Requests of a name are delivered again and again, or late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
     pub call: &'static str,
     /// From each delivery to the next.
     pub every: Duration,
     pub times: u32,
+    /// The first delivery does not happen.
+    pub is_late: bool,
 }
 
 /// One worker's way to the servers. Clones are the same one.
@@ -144,7 +146,11 @@ impl Network {
         let (reply, answer) = oneshot::channel();
         // Kept while the caller waits for what does not come.
         let mut _lost = None;
-        if self.delay(weather).await {
+        let echo = weather.echo.filter(|echo| echo.call == name);
+        if echo.is_some_and(|echo| echo.is_late) {
+            self.repeat((name, server), weather, &make);
+            _lost = Some(reply);
+        } else if self.delay(weather).await {
             self.deliver((name, server), make.clone(), Some(reply));
             self.repeat((name, server), weather, &make);
         } else if weather.is_cut {
@@ -182,12 +188,8 @@ impl Network {
     ) {
         let Some(port) = self.ports.get(server) else { return };
         let own = self.clone();
-        let heeds_hang_up = name == "register";
         port.send(Box::new(move |api| {
             Box::pin(async move {
-                if heeds_hang_up && reply.as_ref().is_none_or(oneshot::Sender::is_closed) {
-                    return;
-                }
                 let answer = make(api).await;
                 if let Ok(answer) = &answer {
                     answer.tell(name, &own.trace, &own.tokens);

@@ -28,9 +28,9 @@ fn lease() -> Result<Lease, String> {
     of_ttl(30)
 }
 
-/// The leases of workers: shorter than the default, so that they run out now and then.
-pub(crate) fn worker_lease() -> Result<Lease, String> {
-    of_ttl(90)
+/// The leases of workers.
+pub(crate) fn worker_lease(secs: i64) -> Result<Lease, String> {
+    of_ttl(secs)
 }
 
 fn of_ttl(secs: i64) -> Result<Lease, String> {

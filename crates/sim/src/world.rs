@@ -6,6 +6,8 @@ use crate::os::{Os, SimHost};
 use crate::process::{Body, Process};
 use crate::roles;
 use crate::sim::Sim;
+use fencepost_core::lease::Lease;
+use fencepost_core::time::Span;
 use fencepost_engine::error::EngineError;
 use fencepost_engine::operations::dag_files::{self, DagFile, ReadDag};
 use fencepost_store::query::{installation, pool};
@@ -23,11 +25,13 @@ pub struct Shape {
     pub servers: usize,
     pub workers: usize,
     pub slots: u32,
+    /// Of the leases of workers, in seconds: shorter than the default, so that they run out.
+    pub worker_ttl: i64,
 }
 
 impl Shape {
     /// One of each.
-    pub const ONE: Self = Self { schedulers: 1, servers: 1, workers: 1, slots: 8 };
+    pub const ONE: Self = Self { schedulers: 1, servers: 1, workers: 1, slots: 8, worker_ttl: 90 };
 }
 
 /// The processes of a world. Clones are the same.
@@ -72,7 +76,7 @@ struct WorkerParts {
     home: String,
     os: Os,
     net: Network,
-    slots: u32,
+    shape: Shape,
     stop: Arc<watch::Sender<bool>>,
 }
 
@@ -131,7 +135,7 @@ impl World {
             Process::start(&name, trace, restart, body)
         });
         let servers = servers.collect();
-        let workers = (0..shape.workers).map(|n| worker(sim, n, (shape.slots, restart), &ports));
+        let workers = (0..shape.workers).map(|n| worker(sim, n, (shape, restart), &ports));
         let workers = workers.collect();
         Self { sim: sim.clone(), schedulers, servers, workers }
     }
@@ -148,7 +152,7 @@ impl World {
     }
 }
 
-fn worker(sim: &Sim, n: usize, (slots, restart): (u32, Duration), ports: &[Port]) -> Worker {
+fn worker(sim: &Sim, n: usize, (shape, restart): (Shape, Duration), ports: &[Port]) -> Worker {
     let name = format!("worker{n}");
     let os = Os::new(&format!("host{n}"), sim);
     let net = Network::new(&name, ports, &sim.random, &sim.trace);
@@ -159,7 +163,7 @@ fn worker(sim: &Sim, n: usize, (slots, restart): (u32, Duration), ports: &[Port]
         home: format!("home-of-{name}"),
         os: os.clone(),
         net: net.clone(),
-        slots,
+        shape,
         stop: Arc::clone(&stop),
     };
     let own = parts.clone();
@@ -207,17 +211,19 @@ fn settings(parts: &WorkerParts) -> Settings {
         let number = jobs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         roles::job_id(&sim, &name, number).to_string()
     };
+    let lease = roles::worker_lease(parts.shape.worker_ttl).ok();
+    let part = |of: fn(&Lease) -> Span| lease.as_ref().map_or(Duration::ZERO, |l| of(l).to_std());
     Settings {
         home: Path::new("/sim").join(parts.os.name()),
         queues: vec!["default".into()],
-        slots: parts.slots,
+        slots: parts.shape.slots,
         heartbeat_interval: Duration::from_secs(5),
-        lease: roles::worker_lease().ok(),
+        lease,
         beats: None,
         fresh_job_id: Arc::new(fresh_job_id),
         orphan_ttl: Duration::from_hours(24),
-        kill_grace: Duration::from_secs(13),
-        margin: Duration::from_millis(4_500),
+        kill_grace: part(|lease| lease.kill_grace),
+        margin: part(|lease| lease.margin),
         drain_timeout: Duration::from_secs(30),
         log_limit: 1 << 20,
         containment: "auto".into(),

@@ -39,6 +39,8 @@ pub enum Accident {
     Join(usize),
     /// Requests of a worker come again: (call, seconds between, times).
     Echo(usize, &'static str, u64, u32),
+    /// Requests of a worker come so many seconds late: (call, seconds); 0 ends it.
+    Delay(usize, &'static str, u64),
     /// All workers' networks.
     PartAll,
     JoinAll,
@@ -79,8 +81,14 @@ impl Accident {
             Self::Part(n) => net(n).set(|weather| weather.is_cut = true),
             Self::Join(n) => net(n).set(|weather| weather.is_cut = false),
             Self::Echo(n, call, secs, times) => {
-                let echo = Echo { call, every: Duration::from_secs(secs), times };
-                net(n).set(|weather| weather.echo = Some(echo).filter(|echo| echo.times > 0));
+                let every = Duration::from_secs(secs);
+                let echo = Echo { call, every, times, is_late: false };
+                net(n).set(|weather| weather.echo = Some(echo));
+            }
+            Self::Delay(n, call, secs) => {
+                let every = Duration::from_secs(secs);
+                let echo = (secs > 0).then_some(Echo { call, every, times: 1, is_late: true });
+                net(n).set(|weather| weather.echo = echo);
             }
             Self::PartAll | Self::JoinAll => {
                 let is_cut = matches!(self, Self::PartAll);

@@ -199,6 +199,21 @@ fn homes() -> Vec<Scenario> {
     vec![
         Scenario {
             shape: Shape::ONE,
+            files: LONG_TASK,
+            ends: &[("t", "success none")],
+            ..world(
+                "late_registration",
+                Guard::RegisterOrder,
+                vec![
+                    befall(When::Now, Accident::Delay(0, "register", 60)),
+                    befall(When::After(2), Accident::Delay(0, "register", 0)),
+                    befall(When::Now, Accident::Crash(Who::Worker(0))),
+                    TRIGGER,
+                ],
+            )
+        },
+        Scenario {
+            shape: Shape::ONE,
             ..world(
                 "slow_shim",
                 Guard::AbsenceUnderLock,

@@ -7,7 +7,7 @@ use super::{Accident, Points, Scenario, Step, What, When, Who};
 use crate::world::Shape;
 use std::time::Duration;
 
-pub(super) const TWO: Shape = Shape { schedulers: 2, servers: 2, workers: 2, slots: 8 };
+pub(super) const TWO: Shape = Shape { schedulers: 2, servers: 2, workers: 2, ..Shape::ONE };
 pub(super) const LONG_TASK: &[&str] = &["
 dag_id: d
 tasks:
@@ -50,6 +50,7 @@ pub(super) fn all() -> Vec<Scenario> {
     all.extend(roles());
     all.extend(outages());
     all.extend(stays_open());
+    all.push(stopped_unstarted());
     all
 }
 
@@ -164,6 +165,23 @@ fn outages() -> Vec<Scenario> {
         away("store_away", ONCE, 50),
         away("store_away_for_long", FENCED, 270),
     ]
+}
+
+/// A start is accepted, its answer is lost, and a stop comes before it is asked for again.
+fn stopped_unstarted() -> Scenario {
+    Scenario {
+        ends: &[("t", "cancelled none")],
+        ..slow(
+            "stopped_before_it_began",
+            &[],
+            vec![
+                TRIGGER,
+                befall(When::At("server0", "start:after_commit"), Accident::PartAll),
+                step(When::After(3), What::Cancel("r")),
+                befall(When::After(3), Accident::JoinAll),
+            ],
+        )
+    }
 }
 
 fn stays_open() -> Vec<Scenario> {

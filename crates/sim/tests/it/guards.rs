@@ -94,3 +94,8 @@ fn without_the_owner_word_a_stale_push_ends_what_its_successor_runs() {
 fn without_the_order_of_beats_the_dead_live_on() {
     is_needed(Guard::BeatOrder, "I24:");
 }
+
+#[test]
+fn without_the_order_of_registrations_a_dead_process_takes_its_home_back() {
+    is_needed(Guard::RegisterOrder, "I10:");
+}

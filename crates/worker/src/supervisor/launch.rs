@@ -3,7 +3,7 @@
 use super::work::{for_task, spec};
 use super::{Shared, report};
 use crate::attempt::{Absence, Attached, HostError, PreparedAttempt, RunningAttempt};
-use fencepost_api::execution::{Answer, Assignment, Ended, Start};
+use fencepost_api::execution::{Answer, Assignment, Ended, RefusedReason, Start};
 use std::sync::Arc;
 
 /// A claim that is ready to be started.
@@ -48,7 +48,7 @@ pub(super) async fn start_all(shared: &Arc<Shared>, claims: Vec<(String, Assignm
     for (one, answer) in ready.into_iter().zip(answers) {
         match answer {
             Answer::Accepted => launch(shared, one).await,
-            Answer::Refused { detail, .. } => refuse(shared, one, &detail),
+            Answer::Refused { reason, detail } => refuse(shared, one, (reason, &detail)).await,
         }
     }
 }
@@ -93,11 +93,16 @@ async fn hand_back(shared: &Arc<Shared>, assignment: Assignment, name: String, e
     super::pause(super::AFTER_TROUBLE).await;
 }
 
-fn refuse(shared: &Arc<Shared>, ready: Ready, why: &str) {
+/// It is not to be started. Where the store may hold it for started all the same (the answer to an
+/// earlier request was lost, and a stop came since), it is told that nothing ran.
+async fn refuse(shared: &Arc<Shared>, ready: Ready, (reason, why): (RefusedReason, &str)) {
     let Ready { assignment, name, prepared } = ready;
     if let Some(prepared) = prepared {
         // What cannot be written now is proved by the next look at the directory.
         let _ = prepared.discard(why);
+    }
+    if reason == RefusedReason::NotRunning {
+        return report::never_ran(shared, &assignment, &name, why.to_owned()).await;
     }
     report::archive_later(shared, name);
     shared.give_back(&assignment.token);

@@ -32,7 +32,9 @@ pub(super) async fn take_over(shared: &Arc<Shared>, handed_over: Vec<HandedOver>
     for one in handed_over {
         let newest = newest_name(&names, &one.assignment.token);
         known.insert(newest.clone());
-        settle(shared, one, newest).await;
+        // Beside each other: what cannot be told yet does not hold up the others, nor new work.
+        let worker = Arc::clone(shared);
+        shared.nursery.add(async move { settle(&worker, one, newest).await });
     }
     for name in names.iter().filter(|name| !known.contains(*name)) {
         forget(shared, name.clone());
