@@ -95,7 +95,8 @@ pub struct Observer {
     watched: BTreeMap<JobId, Watched>,
     /// When a server or a worker was heard last.
     heard: Option<BootInstant>,
-    /// Workers found expired, and when: they count as silent for one TTL more.
+    /// Workers found expired, here or by another observer, and when: they count as silent for one TTL
+    /// more.
     gone: BTreeMap<JobId, (BootInstant, Span)>,
 }
 
@@ -164,7 +165,13 @@ impl Observer {
             };
             next.insert(reading.job, Watched { detached: reading.detached, ..watched });
         }
-        self.watched = next;
+        let before = core::mem::replace(&mut self.watched, next);
+        // Declared by another observer, more likely than not: it counts as silent here too.
+        for (job, watched) in before.iter().filter(|(job, _)| !self.watched.contains_key(job)) {
+            if watched.is_worker() && watched.window.plus(watched.pending) >= watched.ttl.over(2) {
+                self.gone.entry(*job).or_insert((scan.started, watched.ttl));
+            }
+        }
         was_heard
     }
 

@@ -229,6 +229,23 @@ fn two_of_two_are_not_many() {
 }
 
 #[test]
+fn what_another_observer_declared_counts_for_the_brake() {
+    let mut jobs = vec![Job::steady(JobKind::Server, BEAT, 1_000_000)];
+    jobs.extend((0..2).map(|_| Job::steady(JobKind::Worker, BEAT, 55_000)));
+    jobs.push(Job::steady(JobKind::Worker, BEAT, 35_000));
+    let mut watch = Watch::new(Guards::all());
+    while watch.now < 35_000 + TTL - 2 * SCAN {
+        assert_eq!(watch.look(&jobs, STEADY).expired, []);
+    }
+    // It was a little faster.
+    jobs.pop();
+    let found = watch.until_expired(&jobs, 400_000);
+    assert!(found.is_some_and(|(at, expired)| {
+        at >= 55_000 + 2 * TTL && expired.iter().all(|e| !e.alone)
+    }));
+}
+
+#[test]
 fn a_store_that_was_away_begins_all_windows_anew() {
     let mut jobs = vec![Job::steady(JobKind::Server, BEAT, 60_000)];
     jobs.push(Job::steady(JobKind::Scheduler, BEAT, 60_000));
