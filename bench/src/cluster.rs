@@ -156,6 +156,7 @@ impl Driver {
     fn poll(&self) -> Poll {
         Poll {
             job_id: self.job_id.clone(),
+            call: 0,
             held: Vec::new(),
             free_slots: BATCH,
             queues: vec!["default".into()],
@@ -167,7 +168,7 @@ impl Driver {
     fn start(&mut self, token: &str) -> Start {
         self.starts += 1;
         let start_id = format!("{}:{}", self.job_id, self.starts);
-        Start { token: token.into(), start_id, boot_id: "boot".into() }
+        Start { token: token.into(), start_id, boot_id: "boot".into(), call: 0 }
     }
 }
 

@@ -138,7 +138,7 @@ impl Rig {
     /// Claims, starts and completes one batch; how many.
     pub async fn complete(&mut self, batch: u32) -> anyhow::Result<usize> {
         let queues = ["default".to_owned()];
-        let wants = claim::Wants { held: &[], queues: &queues, free_slots: batch };
+        let wants = claim::Wants { call: 0, held: &[], queues: &queues, free_slots: batch };
         let work = claim::claim(&self.cx, self.job, &wants).await?;
         let tokens: Vec<Token> = work.claimed.iter().map(|(attempt, _)| attempt.token).collect();
         if tokens.is_empty() {
@@ -153,7 +153,7 @@ impl Rig {
             .map(|token| {
                 self.starts += 1;
                 let (start_id, boot_id) = (self.starts.to_string(), "boot".into());
-                StartRequest { token: *token, start_id, boot_id }
+                StartRequest { token: *token, start_id, boot_id, call: 0 }
             })
             .collect();
         start::start(&self.cx, self.job, &starts).await?;

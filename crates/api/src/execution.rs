@@ -10,6 +10,8 @@
 
 pub mod wire;
 
+pub use wire::TakeOver;
+
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,6 +82,9 @@ pub enum Found {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Poll {
     pub job_id: String,
+    /// The number of this call, which its claims keep (see [`Beat::call`]).
+    #[serde(default)]
+    pub call: i64,
     /// Tokens in its hands: a claim of its own that is not among them is delivered again.
     pub held: Vec<String>,
     /// How many attempts it can take now.
@@ -161,6 +166,9 @@ pub struct Start {
     /// Made by the worker for this start; the same again gets the same answer.
     pub start_id: String,
     pub boot_id: String,
+    /// The number of this call, which the attempt keeps (see [`Beat::call`]).
+    #[serde(default)]
+    pub call: i64,
 }
 
 /// How an attempt ended.
@@ -248,7 +256,7 @@ pub enum RefusedReason {
 }
 
 /// A worker's sign of life.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
     pub job_id: String,
     /// Increasing: a delayed beat renews nothing.
@@ -256,11 +264,36 @@ pub struct Beat {
     /// The age of its main loop's last turn.
     #[serde(default)]
     pub loop_age_ms: u64,
+    /// The number of this call. The calls of a job that bring attempts into its hands and its beats
+    /// are numbered from 1: an inventory says nothing about what a later call brought. 0: a worker
+    /// that does not number them.
+    #[serde(default)]
+    pub call: i64,
     /// Tokens that it holds.
+    #[serde(default)]
     pub inventory: Vec<String>,
+    /// What that says of tokens that it does not name.
+    #[serde(default)]
+    pub says: Says,
+    /// Earlier calls that had no answer when the inventory was taken: it says nothing about what
+    /// they brought.
+    #[serde(default)]
+    pub unanswered: Vec<i64>,
     /// Checkpoints that are new since the last beat: (token, content in hexadecimal).
     #[serde(default)]
     pub checkpoints: Vec<(String, String)>,
+}
+
+/// What an inventory says of what it does not name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Says {
+    #[default]
+    Nothing,
+    /// The worker does not hold it.
+    All,
+    /// The worker holds so many tokens; their keyed hashes have this sum (in hexadecimal).
+    Digest { count: u64, sum: String },
 }
 
 /// What a beat is answered with.
@@ -272,6 +305,14 @@ pub struct Beaten {
     pub is_over: bool,
     /// Of the inventory: those that are no longer its own. They are to be ended.
     pub disowned: Vec<String>,
+    /// What became of these? They are this job's, and its inventory does not name them, or an answer
+    /// about them is owed. To be answered by `take_over` or `report`, or by nothing if that is on its
+    /// way; one that never ran never starts from then on.
+    #[serde(default)]
+    pub questions: Vec<String>,
+    /// The digest is another one: the next beat is to name everything.
+    #[serde(default)]
+    pub wants_inventory: bool,
 }
 
 /// A piece of an attempt's log, as it lies in the worker's home.
@@ -307,7 +348,7 @@ pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send +
 /// What a worker can ask of a server.
 pub trait ExecutionApi: Send + Sync {
     fn register(&self, request: Register) -> Reply<'_, Registered>;
-    fn take_over(&self, job_id: &str, token: &str, found: Found) -> Reply<'_, Answer>;
+    fn take_over(&self, request: TakeOver) -> Reply<'_, Answer>;
     fn poll(&self, request: Poll) -> Reply<'_, Polled>;
     fn start(&self, job_id: &str, starts: Vec<Start>) -> Reply<'_, Vec<Answer>>;
     fn report(&self, job_id: &str, reports: Vec<Report>) -> Reply<'_, Vec<Answer>>;

@@ -9,9 +9,12 @@
 //! store decides by compare-and-set.
 
 mod brake;
+mod digest;
 mod fitness;
 mod holder;
+pub mod inventory;
 mod observer;
+pub mod reconcile;
 
 pub use fitness::Unfit;
 pub use holder::{Beat, Holder, Phase};

@@ -9,11 +9,13 @@ pub mod http;
 
 use crate::render;
 pub(crate) use convert::problem;
-use convert::{answer, attempt_token, beat, end_report, job, log_answer, piece, worker_identity};
+use convert::{
+    answer, attempt_token, beat, beaten, end_report, job, log_answer, piece, worker_identity,
+};
 use credential::{Credentials, Keys};
 use fencepost_api::execution::{
     Answer, Assignment, Beat, Beaten, ExecutionApi, Found, HandedOver, LogAnswer, LogPiece, Poll,
-    Polled, Register, Registered, Reply, Report, Start, StopOrder,
+    Polled, Register, Registered, Reply, Report, Start, StopOrder, TakeOver,
 };
 use fencepost_api::problem::Problem;
 use fencepost_core::id::{JobId, Token};
@@ -94,8 +96,12 @@ impl Execution {
     async fn look(&self, job: JobId, request: &Poll) -> Result<Polled, Problem> {
         let held: Vec<Token> =
             request.held.iter().map(|t| attempt_token(t)).collect::<Result<_, _>>()?;
-        let wants =
-            claim::Wants { held: &held, queues: &request.queues, free_slots: request.free_slots };
+        let wants = claim::Wants {
+            call: request.call,
+            held: &held,
+            queues: &request.queues,
+            free_slots: request.free_slots,
+        };
         let found = claim::claim(&self.cx, job, &wants).await.map_err(|e| problem(&e))?;
         let keys = self.credentials.keys(&self.cx).await?;
         let known = |a: &Attempt| request.known_stops.contains(&a.token.as_i64().to_string());
@@ -112,8 +118,7 @@ impl Execution {
     async fn beaten(&self, request: Beat) -> Result<Beaten, Problem> {
         let own = beat(request)?;
         let taken = self.beats.ask(own, |batch| renew(&self.cx, batch)).await?;
-        let names = taken.disowned.iter().map(|token| token.as_i64().to_string());
-        Ok(Beaten { is_over: taken.is_over, disowned: names.collect() })
+        Ok(beaten(&taken))
     }
 }
 
@@ -179,15 +184,16 @@ impl ExecutionApi for Execution {
         Box::pin(self.registered(request))
     }
 
-    fn take_over(&self, job_id: &str, token: &str, found: Found) -> Reply<'_, Answer> {
-        let ids = job(job_id).and_then(|job| Ok((job, attempt_token(token)?)));
+    fn take_over(&self, request: TakeOver) -> Reply<'_, Answer> {
         Box::pin(async move {
-            let (job, token) = ids?;
+            let TakeOver { job_id, call, token, found } = request;
+            let (job, token) = (job(&job_id)?, attempt_token(&token)?);
             let found = match found {
                 Found::Running { level } => take_over::Found::Running { level },
                 Found::NeverRan => take_over::Found::NeverRan,
             };
-            let answered = take_over::take_over(&self.cx, job, token, &found).await;
+            let said = take_over::Said { token, call, found };
+            let answered = take_over::take_over(&self.cx, job, &said).await;
             answered.map(answer).map_err(|e| problem(&e))
         })
     }
@@ -203,8 +209,8 @@ impl ExecutionApi for Execution {
             let mut requests = Vec::new();
             for one in starts {
                 let token = attempt_token(&one.token)?;
-                let (start_id, boot_id) = (one.start_id, one.boot_id);
-                requests.push(start::StartRequest { token, start_id, boot_id });
+                let Start { start_id, boot_id, call, .. } = one;
+                requests.push(start::StartRequest { token, start_id, boot_id, call });
             }
             let answers = start::start(&self.cx, job, &requests).await.map_err(|e| problem(&e))?;
             Ok(answers.into_iter().map(answer).collect())

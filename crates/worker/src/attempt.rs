@@ -123,6 +123,11 @@ pub trait AttemptHost: Send + Sync {
         crate::supervisor::archive(home, &self.dir(name))
     }
 
+    /// It ended here, and was archived.
+    fn was_archived(&self, home: &Path, name: &str) -> bool {
+        crate::supervisor::archived(home, name).exists()
+    }
+
     /// Removes a state directory in which nothing is kept.
     fn drop_state(&self, state: &Path) {
         // One that is not empty stays.

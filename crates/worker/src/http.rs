@@ -18,11 +18,11 @@ pub use address::AddressError;
 use address::Address;
 use connection::{CallError, Connections, Sent};
 use fencepost_api::execution::wire::{
-    BODY_MAX, Call, Caller, Hello, Leave, Logs, Release, Reports, Starts, TakeOver, VERSION_HEADER,
+    BODY_MAX, Call, Caller, Hello, Leave, Logs, Release, Reports, Starts, VERSION_HEADER,
 };
 use fencepost_api::execution::{
-    Answer, Beat, Beaten, EXECUTION_VERSION, ExecutionApi, Found, LogAnswer, LogPiece, Poll,
-    Polled, Register, Registered, Reply, Report, Start,
+    Answer, Beat, Beaten, EXECUTION_VERSION, ExecutionApi, LogAnswer, LogPiece, Poll, Polled,
+    Register, Registered, Reply, Report, Says, Start, TakeOver,
 };
 use fencepost_api::problem::{Problem, ProblemCode};
 use http_body_util::Full;
@@ -207,7 +207,8 @@ impl HttpExecution {
         request.checkpoints = rest.next().unwrap_or_default();
         let beaten = self.call(Call::Beat, &request, Duration::ZERO).await?;
         for checkpoints in rest {
-            let more = Beat { inventory: Vec::new(), checkpoints, ..request.clone() };
+            let (inventory, says) = (Vec::new(), Says::Nothing);
+            let more = Beat { inventory, says, checkpoints, ..request.clone() };
             self.call::<Beaten>(Call::Beat, &more, Duration::ZERO).await?;
         }
         Ok(beaten)
@@ -265,11 +266,8 @@ impl ExecutionApi for HttpExecution {
         Box::pin(self.join(request))
     }
 
-    fn take_over(&self, job_id: &str, token: &str, found: Found) -> Reply<'_, Answer> {
-        let (job_id, token) = (job_id.to_owned(), token.to_owned());
-        Box::pin(async move {
-            self.call(Call::TakeOver, &TakeOver { job_id, token, found }, Duration::ZERO).await
-        })
+    fn take_over(&self, request: TakeOver) -> Reply<'_, Answer> {
+        Box::pin(async move { self.call(Call::TakeOver, &request, Duration::ZERO).await })
     }
 
     fn poll(&self, request: Poll) -> Reply<'_, Polled> {

@@ -12,11 +12,13 @@
 
 mod archive;
 mod beat;
+mod calls;
 mod checkpoint;
 mod join;
 mod launch;
 mod lease;
 mod nursery;
+mod question;
 mod reattach;
 mod report;
 mod settings;
@@ -33,7 +35,7 @@ use crate::outcome::Reason;
 use fencepost_api::execution::{ExecutionApi, Poll, Polled, StopOrder};
 use fencepost_api::problem::Problem;
 use fencepost_core::hook::Hooks;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
@@ -70,6 +72,9 @@ pub(crate) struct Shared {
     trouble: Arc<Mutex<Option<String>>>,
     nursery: nursery::Nursery,
     lease: lease::Keeper,
+    calls: calls::Calls,
+    /// The newest reports that were accepted.
+    sent: Mutex<VecDeque<report::Ended>>,
 }
 
 /// An attempt in this worker's hands.
@@ -145,6 +150,8 @@ impl Supervisor {
             trouble: Arc::clone(&self.trouble),
             nursery,
             lease: lease::Keeper::new(&self.settings),
+            calls: calls::Calls::default(),
+            sent: Mutex::default(),
         };
         (Arc::new(shared), ended, children)
     }
@@ -159,6 +166,10 @@ async fn work(
         return Ok(if *stop.borrow() { End::Left(Vec::new()) } else { End::Over });
     };
     shared.nursery.add(report::run(Arc::clone(shared), ended));
+    // In hand before the first inventory is taken.
+    for one in &registered.handed_over {
+        shared.take(&one.assignment.token);
+    }
     // Deadlines are set by what is taken over: the lease that they follow is a fresh one.
     beat::begin(shared).await;
     if shared.settings.ships_logs {
@@ -197,9 +208,11 @@ async fn work_turn(shared: &Arc<Shared>) {
     let full = shared.host.trouble(&shared.settings.home);
     shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&full);
     let free = if full.is_some() { 0 } else { shared.free_slots() };
+    let poll = shared.poll(free);
+    let call = poll.call;
     let polled = tokio::select! {
         biased;
-        polled = shared.api.poll(shared.poll(free)) => polled,
+        polled = shared.api.poll(poll) => polled,
         // Another number of slots is free: ask anew. A claim whose answer is dropped here is
         // delivered again, since it is not among the tokens that are held.
         () = shared.changed.notified(), if free < shared.settings.slots => return,
@@ -212,6 +225,7 @@ async fn work_turn(shared: &Arc<Shared>) {
             if !assignments.is_empty() {
                 launch::begin(shared, assignments);
             }
+            shared.calls.polled(call);
         }
         Err(_) => pause(AFTER_TROUBLE).await,
     }
@@ -245,10 +259,12 @@ pub(crate) async fn pause(wait: Duration) {
 
 impl Shared {
     fn poll(&self, free_slots: u32) -> Poll {
+        let call = self.calls.poll();
         let active = self.active();
         let known = active.iter().filter(|(_, a)| a.stop.is_some()).map(|(t, _)| t.clone());
         Poll {
             job_id: self.who.job_id.clone(),
+            call,
             held: active.keys().cloned().collect(),
             free_slots,
             queues: self.settings.queues.clone(),
@@ -267,6 +283,11 @@ impl Shared {
         self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn sent(&self) -> std::sync::MutexGuard<'_, VecDeque<report::Ended>> {
+        // Pushed and popped whole.
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn active_tokens(&self) -> Vec<String> {
         self.active().keys().cloned().collect()
     }
@@ -278,6 +299,27 @@ impl Shared {
 
     fn take(&self, token: &str) {
         self.active().entry(token.to_owned()).or_default();
+    }
+
+    /// Takes a token that was assigned; false if it is in hand already or was denied.
+    fn take_new(&self, token: &str) -> bool {
+        let mut active = self.active();
+        if active.contains_key(token) || self.calls.is_denied(token) {
+            return false;
+        }
+        active.insert(token.to_owned(), Active::default());
+        true
+    }
+
+    /// Takes what is not ours and may still run, until it is gone; false if the token is in hand.
+    fn take_disowned(&self, token: &str, name: &str) -> bool {
+        let mut active = self.active();
+        if active.contains_key(token) {
+            return false;
+        }
+        let (name, is_disowned) = (name.to_owned(), true);
+        active.insert(token.to_owned(), Active { name, is_disowned, ..Active::default() });
+        true
     }
 
     fn give_back(&self, token: &str) {

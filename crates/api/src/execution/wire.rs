@@ -91,6 +91,9 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TakeOver {
     pub job_id: String,
+    /// The number of this call, which the attempt keeps.
+    #[serde(default)]
+    pub call: i64,
     pub token: String,
     pub found: Found,
 }

@@ -26,6 +26,8 @@ pub struct Work {
 /// What a worker can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wants<'a> {
+    /// The number of its call.
+    pub call: i64,
     /// Tokens in its hands.
     pub held: &'a [Token],
     pub queues: &'a [String],
@@ -60,7 +62,7 @@ async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, E
     // One that drains keeps what it has, and gets no more.
     let found = job::get(&tx, job_id).await?.filter(|job| job.state != JobState::Draining);
     let Some(job) = found else { return Ok(Vec::new()) };
-    let by = Claimer { job_id, worker: &job.name, host: &job.host };
+    let by = Claimer { job_id, worker: &job.name, host: &job.host, call: wants.call };
     let mut tokens = Vec::new();
     for queue in wants.queues {
         let taken = u32::try_from(tokens.len()).unwrap_or(u32::MAX);

@@ -56,7 +56,8 @@ pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, Engine
         return Err(Refusal::AlreadyTerminal { what, state: known.state.to_string() }.into());
     }
     let predecessors = succeed(&tx, who).await?;
-    let by = Claimer { job_id: who.job_id, worker: &who.name, host: &who.host };
+    // Before every numbered call of the successor.
+    let by = Claimer { job_id: who.job_id, worker: &who.name, host: &who.host, call: 0 };
     for predecessor in &predecessors {
         let mut after = 0;
         loop {

@@ -21,6 +21,8 @@ pub struct StartRequest {
     /// Made by the worker for this start; the same again gets the same answer.
     pub start_id: String,
     pub boot_id: String,
+    /// The number of its worker's call.
+    pub call: i64,
 }
 
 /// Starts claimed attempts of a job; an answer for each, in their order.
@@ -62,8 +64,13 @@ async fn start_once(
         let answer = decide(cx, attempt, ti, (job_id, request));
         let is_open = attempt.state != AttemptState::Ended;
         if answer == Answer::Accepted && attempt.start_id.is_none() && is_open {
-            let (start_id, boot_id) = (request.start_id.clone(), request.boot_id.clone());
-            starts.push(Started { token: attempt.token, job_id, start_id, boot_id });
+            starts.push(Started {
+                token: attempt.token,
+                job_id,
+                start_id: request.start_id.clone(),
+                boot_id: request.boot_id.clone(),
+                call: request.call,
+            });
             changes.extend(running(ti, attempt, tx.now()));
             // A second request of the batch for the same attempt sees the first one's effect.
             attempt.state = AttemptState::Running;

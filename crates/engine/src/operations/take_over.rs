@@ -1,4 +1,4 @@
-//! What a successor says of an attempt that was handed over to it.
+//! What a worker says of an attempt that was handed over to it, or that it was asked about.
 
 use super::{Answer, Refused, owner};
 use crate::Cx;
@@ -19,14 +19,19 @@ pub enum Found {
     NeverRan,
 }
 
+/// What a worker says of an attempt in its hands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    pub token: Token,
+    /// The number of its call.
+    pub call: i64,
+    pub found: Found,
+}
+
 /// Records the answer. `NeverRan` takes an accepted start back, so that a new start id is accepted
 /// for the same token; no new attempt is made.
-pub async fn take_over(
-    cx: &Cx,
-    job_id: JobId,
-    token: Token,
-    found: &Found,
-) -> Result<Answer, EngineError> {
+pub async fn take_over(cx: &Cx, job_id: JobId, said: &Said) -> Result<Answer, EngineError> {
+    let token = said.token;
     let Some(tx) = owner::begin(cx, "take_over", job_id).await? else {
         return Ok(Answer::Refused(Refused::Fenced, "the worker's lease is over".into()));
     };
@@ -42,7 +47,7 @@ pub async fn take_over(
     };
     let mut line = log::ti_state(&ti, ti.state, "worker");
     line.to = None;
-    match found {
+    match &said.found {
         Found::Running { level } => {
             line.kind = "reattached";
             attempt::set_level(&tx, token, level).await?;
@@ -53,6 +58,7 @@ pub async fn take_over(
         }
         Found::NeverRan => line.kind = "claim_kept",
     }
+    attempt::answered(&tx, token, job_id, said.call).await?;
     event::append(&tx, vec![line]).await?;
     tx.commit().await?;
     Ok(Answer::Accepted)

@@ -72,7 +72,7 @@ async fn late_start(guards: Guards) -> Answer {
     let token = world.attempts("d", "r", "t").await[0].token;
     // By the second worker, whose job is alive: only the token is in the way.
     let job = world.workers[1].job.unwrap();
-    let request = StartRequest { token, start_id: "late".into(), boot_id: "boot".into() };
+    let request = StartRequest { token, start_id: "late".into(), boot_id: "boot".into(), call: 0 };
     start(&world.cx, job, &[request]).await.unwrap().remove(0)
 }
 
@@ -134,7 +134,7 @@ async fn claims_of_the_lost(guards: Guards) -> usize {
     world.trigger("d", "r").await;
     world.plan().await;
     let queues = ["default".to_owned()];
-    let wants = Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
     claim(&world.cx, job, &wants).await.unwrap().claimed.len()
 }
 
@@ -157,7 +157,7 @@ async fn claims_across_a_declaration(guards: Guards) -> usize {
         crate::world::declare_lost(&cx, job, observed).await;
     });
     let queues = ["default".to_owned()];
-    let wants = Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
     claim(&cx, job, &wants).await.unwrap();
     violations(&world).await
 }

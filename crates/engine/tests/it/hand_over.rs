@@ -3,7 +3,7 @@
 use crate::world::{World, exit, stay};
 use fencepost_core::time::Span;
 use fencepost_engine::error::{EngineError, Refusal};
-use fencepost_engine::operations::beat::{self, Beat};
+use fencepost_engine::operations::beat::{self, Beat, Says};
 use fencepost_engine::operations::claim::{Wants, claim};
 use fencepost_engine::operations::register::{leave, register};
 
@@ -53,7 +53,7 @@ async fn a_claim_that_was_not_started_is_started_under_the_same_token() {
     world.plan().await;
     let job = world.workers[0].job.unwrap();
     let queues = ["default".to_owned()];
-    let wants = Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
     let token = claim(&world.cx, job, &wants).await.unwrap().claimed[0].0.token;
     world.restart().await;
     world.finish().await;
@@ -70,12 +70,13 @@ async fn a_start_that_never_happened_is_taken_back_and_made_under_a_new_start_id
     world.plan().await;
     let job = world.workers[0].job.unwrap();
     let queues = ["default".to_owned()];
-    let wants = Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
     let token = claim(&world.cx, job, &wants).await.unwrap().claimed[0].0.token;
     let request = fencepost_engine::operations::start::StartRequest {
         token,
         start_id: "old".into(),
         boot_id: "boot".into(),
+        call: 0,
     };
     fencepost_engine::operations::start::start(&world.cx, job, &[request]).await.unwrap();
     world.restart().await;
@@ -109,12 +110,13 @@ async fn a_stop_of_a_start_that_never_happened_ends_without_a_process() {
     world.plan().await;
     let job = world.workers[0].job.unwrap();
     let queues = ["default".to_owned()];
-    let wants = Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
     let token = claim(&world.cx, job, &wants).await.unwrap().claimed[0].0.token;
     let request = fencepost_engine::operations::start::StartRequest {
         token,
         start_id: "old".into(),
         boot_id: "boot".into(),
+        call: 0,
     };
     fencepost_engine::operations::start::start(&world.cx, job, &[request]).await.unwrap();
     world.cancel("d", "r").await;
@@ -158,7 +160,10 @@ async fn a_registration_that_arrives_after_its_successors_takes_nothing_away() {
         job_id: old.job_id,
         seq: 99,
         loop_age: Span::ZERO,
+        call: 0,
         inventory: vec![],
+        says: Says::Nothing,
+        unanswered: vec![],
         checkpoints: vec![],
     };
     beat::take(&world.cx, &[late]).await.unwrap();

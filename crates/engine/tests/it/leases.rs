@@ -8,7 +8,7 @@ use fencepost_engine::Settings;
 use fencepost_engine::liveness::{Beat, renew};
 use fencepost_engine::operations::claim::{Wants, claim};
 use fencepost_engine::operations::start::{StartRequest, start};
-use fencepost_engine::operations::take_over::{Found, take_over};
+use fencepost_engine::operations::take_over::{Found, Said, take_over};
 use fencepost_engine::operations::{Answer, Refused};
 
 const ONE: &str = "
@@ -128,7 +128,7 @@ async fn a_claim_that_was_never_started_costs_nothing() {
     world.workers[0].is_paused = true;
     world.settle().await;
     let (job, queues) = (world.workers[0].job.unwrap(), ["default".to_owned()]);
-    let wants = Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
     assert_eq!(claim(&world.cx, job, &wants).await.unwrap().claimed.len(), 1);
     world.until_lost(job).await;
     world.settle().await;
@@ -142,12 +142,13 @@ async fn a_lost_worker_claims_starts_and_takes_over_nothing() {
     world.until_lost(job).await;
     world.settle().await;
     let queues = ["default".to_owned()];
-    let wants = Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
     assert!(claim(&world.cx, job, &wants).await.unwrap().claimed.is_empty());
-    let request = StartRequest { token, start_id: "late".into(), boot_id: "boot".into() };
+    let request = StartRequest { token, start_id: "late".into(), boot_id: "boot".into(), call: 0 };
     let late = start(&world.cx, job, &[request]).await.unwrap();
     assert!(matches!(late[0], Answer::Refused(Refused::Fenced, _)), "{late:?}");
-    let taken = take_over(&world.cx, job, token, &Found::NeverRan).await.unwrap();
+    let taken =
+        take_over(&world.cx, job, &Said { token, call: 0, found: Found::NeverRan }).await.unwrap();
     assert!(matches!(taken, Answer::Refused(Refused::Fenced, _)), "{taken:?}");
 }
 

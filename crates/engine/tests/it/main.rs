@@ -12,6 +12,7 @@ mod guards;
 mod hand_over;
 mod held;
 mod interleavings;
+mod inventories;
 mod leases;
 mod limits;
 mod reports;

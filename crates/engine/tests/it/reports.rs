@@ -97,7 +97,7 @@ async fn a_report_of_an_older_attempt_is_superseded_and_changes_nothing() {
     assert_eq!(world.shown("d", "r").await, "running: t queued");
     assert_eq!(world.outputs("d", "r", "t").await, Vec::<String>::new());
     let job = world.workers[0].job.unwrap();
-    let request = StartRequest { token, start_id: "late".into(), boot_id: "boot".into() };
+    let request = StartRequest { token, start_id: "late".into(), boot_id: "boot".into(), call: 0 };
     let answers = start(&world.cx, job, &[request]).await.unwrap();
     assert_eq!(word(&answers[0]), "superseded");
 }
@@ -132,7 +132,7 @@ async fn a_worker_speaks_only_for_what_is_its_own() {
     stranger.job = Some(job);
     let answers = report(&world.cx, job, vec![ended(token, Ending::Exit(0), "one")]).await.unwrap();
     assert_eq!(word(&answers[0]), "running_elsewhere");
-    let request = StartRequest { token, start_id: "x".into(), boot_id: "boot".into() };
+    let request = StartRequest { token, start_id: "x".into(), boot_id: "boot".into(), call: 0 };
     let answers = start(&world.cx, job, std::slice::from_ref(&request)).await.unwrap();
     assert_eq!(word(&answers[0]), "running_elsewhere");
     // The owner, under another start id.
@@ -153,11 +153,16 @@ async fn two_starts_of_one_attempt_in_one_batch_are_one_start() {
     world.plan().await;
     let job = world.workers[0].job.unwrap();
     let queues = ["default".to_owned()];
-    let wants =
-        fencepost_engine::operations::claim::Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = fencepost_engine::operations::claim::Wants {
+        call: 0,
+        held: &[],
+        queues: &queues,
+        free_slots: 1,
+    };
     let work = fencepost_engine::operations::claim::claim(&world.cx, job, &wants).await.unwrap();
     let token = work.claimed[0].0.token;
-    let of = |id: &str| StartRequest { token, start_id: id.into(), boot_id: "boot".into() };
+    let of =
+        |id: &str| StartRequest { token, start_id: id.into(), boot_id: "boot".into(), call: 0 };
     let answers = start(&world.cx, job, &[of("a"), of("a"), of("b")]).await.unwrap();
     let words: Vec<&str> = answers.iter().map(word).collect();
     assert_eq!(words, ["accepted", "accepted", "running_elsewhere"]);

@@ -21,14 +21,14 @@ async fn claims_it(world: &mut World) -> fencepost_core::id::Token {
     world.plan().await;
     let job = world.workers[0].job.unwrap();
     let queues = ["default".to_owned()];
-    let wants = Wants { held: &[], queues: &queues, free_slots: 1 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
     let work = claim(&world.cx, job, &wants).await.unwrap();
     world.workers[0].is_paused = true;
     work.claimed[0].0.token
 }
 
 fn starts(token: fencepost_core::id::Token) -> StartRequest {
-    StartRequest { token, start_id: "late".into(), boot_id: "boot".into() }
+    StartRequest { token, start_id: "late".into(), boot_id: "boot".into(), call: 0 }
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ tasks:
     world.plan().await;
     let job = world.workers[0].job.unwrap();
     let queues = ["default".to_owned()];
-    let wants = Wants { held: &[], queues: &queues, free_slots: 2 };
+    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 2 };
     let first = claim(&world.cx, job, &wants).await.unwrap();
     let again = claim(&world.cx, job, &wants).await.unwrap();
     let tokens = |work: &fencepost_engine::operations::claim::Work| {

@@ -5,10 +5,12 @@ use crate::rest::Failure;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fencepost_api::execution::{
-    Answer, AskedFor, Beat, Ended, LogAnswer, LogPiece, LogPlace, RefusedReason, Register, Report,
+    Answer, AskedFor, Beat, Beaten, Ended, LogAnswer, LogPiece, LogPlace, RefusedReason, Register,
+    Report, Says,
 };
 use fencepost_api::problem::{Problem, ProblemCode};
 use fencepost_core::id::{JobId, Token};
+use fencepost_core::liveness::inventory;
 use fencepost_core::state::JobKind;
 use fencepost_core::time::Span;
 use fencepost_core::verdict::{Asked, Death, Ending, Unusable};
@@ -118,10 +120,35 @@ pub(super) fn beat(request: Beat) -> Result<beat::Beat, Failure> {
     Ok(beat::Beat {
         job_id: job(&request.job_id)?,
         seq: request.seq,
+        call: request.call,
+        says: says(request.says)?,
+        unanswered: request.unanswered,
         loop_age: Span::from_millis(i64::try_from(request.loop_age_ms).unwrap_or(i64::MAX)),
         inventory: inventory.collect::<Result<_, _>>()?,
         checkpoints,
     })
+}
+
+fn says(says: Says) -> Result<beat::Says, Failure> {
+    Ok(match says {
+        Says::Nothing => beat::Says::Nothing,
+        Says::All => beat::Says::All,
+        Says::Digest { count, sum } => {
+            let sum = u128::from_str_radix(&sum, 16)
+                .map_err(|e| Failure::new(ProblemCode::BadRequest, format!("sum `{sum}`: {e}")))?;
+            beat::Says::Digest(inventory::Digest { count, sum })
+        }
+    })
+}
+
+pub(super) fn beaten(taken: &beat::Beaten) -> Beaten {
+    let names = |tokens: &[Token]| tokens.iter().map(|t| t.as_i64().to_string()).collect();
+    Beaten {
+        is_over: taken.is_over,
+        disowned: names(&taken.disowned),
+        questions: names(&taken.questions),
+        wants_inventory: taken.wants_inventory,
+    }
 }
 
 /// A piece of a log; what is not base64 was broken on its way.

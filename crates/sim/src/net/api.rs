@@ -2,8 +2,8 @@
 
 use super::Network;
 use fencepost_api::execution::{
-    Answer, Beat, Beaten, ExecutionApi, Found, LogAnswer, LogPiece, Poll, Polled, Register,
-    Registered, Reply, Report, Start,
+    Answer, Beat, Beaten, ExecutionApi, LogAnswer, LogPiece, Poll, Polled, Register,
+    Registered, Reply, Report, Start, TakeOver,
 };
 use std::time::Duration;
 
@@ -15,11 +15,10 @@ impl ExecutionApi for Network {
         }))
     }
 
-    fn take_over(&self, job_id: &str, token: &str, found: Found) -> Reply<'_, Answer> {
-        let (job_id, token) = (job_id.to_owned(), token.to_owned());
+    fn take_over(&self, request: TakeOver) -> Reply<'_, Answer> {
         Box::pin(self.call("take_over", Duration::ZERO, move |api| {
-            let (job_id, token, found) = (job_id.clone(), token.clone(), found.clone());
-            Box::pin(async move { api.take_over(&job_id, &token, found).await })
+            let request = request.clone();
+            Box::pin(async move { api.take_over(request).await })
         }))
     }
 

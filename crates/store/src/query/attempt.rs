@@ -64,7 +64,9 @@ macro_rules! columns {
     };
 }
 
+mod inventory;
 mod left;
+pub use inventory::{Held, Reclaim, answered, asked, held_by, queued_before, reclaim};
 pub use left::{LostOpen, keep_open, left_by, stop_open};
 
 fn decode(row: Row) -> Result<Attempt, StoreError> {

@@ -2,6 +2,7 @@
 
 use crate::{Stmt, StoreError, StoreErrorKind, Tx, values};
 use fencepost_core::id::{IdError, Token};
+use fencepost_core::time::Timestamp;
 
 /// The row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,10 +54,52 @@ pub async fn load(tx: &Tx) -> Result<Option<Installation>, StoreError> {
     Ok(Some(Installation { installation_id: c.text()?, epoch: c.number()?, counter: c.int()? }))
 }
 
-const EPOCH_RAISE: Stmt =
-    Stmt::same("epoch_raise", "UPDATE installation SET epoch = $1 WHERE one = 1 AND epoch < $1");
+/// The epoch, and whether everybody has come to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    pub epoch: u32,
+    /// The epoch in which everybody has reconciled.
+    pub reconciled: u32,
+    /// When the epoch began, if not by a plain start.
+    pub epoch_at: Timestamp,
+    /// The last counter that was drawn.
+    pub counter: i64,
+    /// This is the server that the epoch was made on.
+    pub is_same_server: bool,
+}
 
-/// Raises the epoch; it never falls.
+const INSTALLATION_STANDING: Stmt = Stmt::split(
+    "installation_standing",
+    "SELECT epoch, reconciled, epoch_at, counter, 1 FROM installation WHERE one = 1",
+    concat!(
+        "SELECT epoch, reconciled, epoch_at, counter, CASE WHEN timeline = ",
+        live!(timeline),
+        " AND system_id = ",
+        live!(system),
+        " THEN 1 ELSE 0 END FROM installation WHERE one = 1"
+    ),
+);
+
+/// How the installation stands; `None` if the store was never used.
+pub async fn standing(tx: &Tx) -> Result<Option<Standing>, StoreError> {
+    let Some(row) = tx.query_opt(&INSTALLATION_STANDING, vec![]).await? else { return Ok(None) };
+    let mut c = row.columns("installation");
+    Ok(Some(Standing {
+        epoch: c.number()?,
+        reconciled: c.number()?,
+        epoch_at: c.time()?,
+        counter: c.int()?,
+        is_same_server: c.flag()?,
+    }))
+}
+
+const EPOCH_RAISE: Stmt = Stmt::same(
+    "epoch_raise",
+    "UPDATE installation SET epoch = $1, reconciled = $1, epoch_at = 0
+     WHERE one = 1 AND epoch < $1",
+);
+
+/// Raises the epoch for a plain start, after which there is nothing to reconcile; it never falls.
 pub async fn raise_epoch(tx: &Tx, epoch: u32) -> Result<(), StoreError> {
     tx.execute(&EPOCH_RAISE, values![epoch]).await.map(drop)
 }
@@ -65,11 +108,11 @@ pub async fn raise_epoch(tx: &Tx, epoch: u32) -> Result<(), StoreError> {
 // last commits of the server that made it.
 const EPOCH_RENEW: Stmt = Stmt::split(
     "epoch_renew",
-    "UPDATE installation SET epoch = $1 WHERE one = 0 RETURNING epoch",
+    "UPDATE installation SET epoch = $1, epoch_at = $2 WHERE one = 0 RETURNING epoch",
     concat!(
         "UPDATE installation SET epoch = GREATEST(epoch + 1, CAST($1 AS BIGINT) + 1, ('x' || ",
         live!(timeline),
-        ")::bit(32)::bigint), timeline = ",
+        ")::bit(32)::bigint), epoch_at = $2, timeline = ",
         live!(timeline),
         ", system_id = ",
         live!(system),
@@ -89,8 +132,36 @@ const EPOCH_RENEW: Stmt = Stmt::split(
 /// Makes a new epoch, above the stored one and `presented`, if the server is another than that of the
 /// stored one; the new epoch. On SQLite never: each start has one of its own.
 pub async fn renew_epoch(tx: &Tx, presented: u32) -> Result<Option<u32>, StoreError> {
-    let Some(row) = tx.query_opt(&EPOCH_RENEW, values![presented]).await? else { return Ok(None) };
+    let Some(row) = tx.query_opt(&EPOCH_RENEW, values![presented, tx.now()]).await? else {
+        return Ok(None);
+    };
     row.columns("installation").number().map(Some)
+}
+
+const EPOCH_FORCE: Stmt = Stmt::split(
+    "epoch_force",
+    "UPDATE installation SET epoch = MAX(epoch, $1) + 1, epoch_at = $3
+     WHERE one = 1 AND epoch = $2 RETURNING epoch",
+    "UPDATE installation SET epoch = GREATEST(epoch, CAST($1 AS BIGINT)) + 1, epoch_at = $3
+     WHERE one = 1 AND epoch = $2 RETURNING epoch",
+);
+
+/// Makes a new epoch above `seen`, the highest that a component has seen or has a token of, if the
+/// epoch is still the one that was read; the new epoch.
+pub async fn force_epoch(tx: &Tx, seen: u32, read: u32) -> Result<Option<u32>, StoreError> {
+    let values = values![seen, read, tx.now()];
+    let Some(row) = tx.query_opt(&EPOCH_FORCE, values).await? else { return Ok(None) };
+    row.columns("installation").number().map(Some)
+}
+
+const EPOCH_RECONCILED: Stmt = Stmt::same(
+    "epoch_reconciled",
+    "UPDATE installation SET reconciled = $1 WHERE one = 1 AND epoch = $1 AND reconciled < $1",
+);
+
+/// Everybody has come to an epoch, or had time to: work goes on in it.
+pub async fn reconciled(tx: &Tx, epoch: u32) -> Result<bool, StoreError> {
+    Ok(tx.execute(&EPOCH_RECONCILED, values![epoch]).await? == 1)
 }
 
 const TOKENS_MINT: Stmt = Stmt::split(
@@ -128,5 +199,13 @@ pub async fn mint(tx: &Tx, count: usize) -> Result<Vec<Token>, StoreError> {
     minted.map_err(|error| c.wrong(&error.to_string()))
 }
 
-pub(super) const STATEMENTS: &[Stmt] =
-    &[INSTALLATION_MAKE, INSTALLATION_LOAD, EPOCH_RAISE, EPOCH_RENEW, TOKENS_MINT];
+pub(super) const STATEMENTS: &[Stmt] = &[
+    INSTALLATION_MAKE,
+    INSTALLATION_LOAD,
+    INSTALLATION_STANDING,
+    EPOCH_RAISE,
+    EPOCH_RENEW,
+    EPOCH_FORCE,
+    EPOCH_RECONCILED,
+    TOKENS_MINT,
+];

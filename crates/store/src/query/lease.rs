@@ -6,7 +6,7 @@
 //! the transaction that acts, so the two never cross.
 
 use crate::db::Columns;
-use crate::{Row, Stmt, StoreError, Tx, Value, values};
+use crate::{Row, Stmt, StoreError, Tx, values};
 use fencepost_core::id::JobId;
 use fencepost_core::liveness::Reading;
 use fencepost_core::state::{JobKind, JobState};
@@ -256,13 +256,41 @@ pub async fn reach_epoch(tx: &Tx, job: JobId, epoch: u32) -> Result<bool, StoreE
 
 const LEASE_BEHIND: Stmt = Stmt::same(
     "lease_behind",
-    "SELECT job_id FROM job WHERE state IN ('running', 'draining') AND kind = 'worker'
-        AND lease_ttl IS NOT NULL AND epoch < $1 LIMIT 1",
+    "SELECT name FROM job WHERE kind = 'worker' AND epoch < $1
+        AND (state IN ('running', 'draining')
+             OR (state = 'stopped' AND detached = 1 AND succeeded_by IS NULL))
+     ORDER BY name LIMIT 20",
 );
 
-/// Whether a live worker has not reconciled in an epoch yet.
-pub async fn anyone_behind(tx: &Tx, epoch: u32) -> Result<bool, StoreError> {
-    Ok(tx.query_opt(&LEASE_BEHIND, vec![Value::from(epoch)]).await?.is_some())
+/// Workers whose lease is not over and that have not reconciled in an epoch yet: the names of some.
+pub async fn behind(tx: &Tx, epoch: u32) -> Result<Vec<String>, StoreError> {
+    let rows = tx.query(&LEASE_BEHIND, values![epoch]).await?;
+    rows.into_iter().map(|row| row.columns("job").text()).collect()
+}
+
+const LEASE_EPOCHS: Stmt =
+    Stmt::same("lease_epochs", "SELECT job_id, epoch FROM job WHERE job_id = $1");
+
+/// The epochs in which jobs reconciled last.
+pub async fn epochs(tx: &Tx, jobs: &[JobId]) -> Result<Vec<(JobId, u32)>, StoreError> {
+    let sets = jobs.iter().map(|job| values![*job]).collect();
+    let rows = tx.query_many(&LEASE_EPOCHS, sets).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("job");
+            let wrong = c.wrong("is not a UUID");
+            Ok((c.opt_job_id()?.ok_or(wrong)?, c.number()?))
+        })
+        .collect()
+}
+
+const LEASE_LONGEST: Stmt =
+    Stmt::same("lease_longest", "SELECT MAX(lease_ttl) FROM job WHERE kind = 'worker'");
+
+/// The longest TTL of any worker that is known.
+pub async fn longest_ttl(tx: &Tx) -> Result<Option<Span>, StoreError> {
+    let Some(row) = tx.query_opt(&LEASE_LONGEST, vec![]).await? else { return Ok(None) };
+    Ok(row.columns("job").opt_int()?.map(Span::from_micros))
 }
 
 pub(super) const STATEMENTS: &[Stmt] = &[
@@ -280,4 +308,6 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     LEASE_ALIVE,
     LEASE_EPOCH,
     LEASE_BEHIND,
+    LEASE_EPOCHS,
+    LEASE_LONGEST,
 ];

@@ -24,7 +24,7 @@ pub(crate) fn job_id(n: u128) -> JobId {
 }
 
 pub(crate) fn claimer(n: u128) -> Claimer<'static> {
-    Claimer { job_id: job_id(n), worker: "w", host: "h" }
+    Claimer { job_id: job_id(n), worker: "w", host: "h", call: 1 }
 }
 
 pub(crate) fn worker(n: u128) -> Job {

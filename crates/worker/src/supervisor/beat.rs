@@ -7,17 +7,16 @@
 //! In production beats have a thread, a runtime and a client of their own ([`Beats`]), so that nothing
 //! that the worker does can hold them up; a simulator polls them as the future that they are.
 
-use super::Shared;
+use super::calls::Numbered;
 use super::checkpoint::Seen;
 use super::lease::instant;
-use fencepost_api::execution::{Beat, Beaten, ExecutionApi, StopOrder};
+use super::{Shared, question};
+use fencepost_api::execution::{Beat, Beaten, ExecutionApi, Says, StopOrder};
 use fencepost_api::problem::Problem;
+use fencepost_core::id::{JobId, Token};
+use fencepost_core::liveness::inventory::{self, Digest, Form, Pace};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// With nothing running a beat is only a sign of life.
-const IDLE_BEAT: Duration = Duration::from_mins(1);
 
 /// Runs a future to its end, elsewhere; `Err` gives it back if that cannot be done.
 pub type Host = Arc<dyn Fn(Beating) -> Result<(), Beating> + Send + Sync>;
@@ -58,8 +57,10 @@ impl Beats {
 #[derive(Default)]
 struct Memory {
     seq: i64,
-    since: Duration,
+    /// Beats since the last that was sent.
+    quiet: u32,
     seen: Seen,
+    pace: Pace,
 }
 
 /// Starts the beats. With a lease the first one is waited for.
@@ -84,10 +85,12 @@ async fn run(shared: Arc<Shared>, mut memory: Memory) {
     let interval = shared.settings.heartbeat_interval;
     while !shared.lease.is_done() && !shared.lease.is_over() {
         super::pause(interval).await;
-        memory.since += interval;
+        memory.quiet += 1;
+        memory.pace.turned();
         if shared.settings.lease.is_none() {
             push(&shared);
-            if shared.active().is_empty() && memory.since < IDLE_BEAT {
+            // With nothing running a beat is a sign of life and an empty inventory.
+            if shared.active().is_empty() && memory.quiet < inventory::EVERY {
                 continue;
             }
         }
@@ -100,22 +103,37 @@ async fn run(shared: Arc<Shared>, mut memory: Memory) {
 
 /// One beat; whether it was acknowledged.
 async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
-    let inventory = shared.active_tokens();
-    memory.since = Duration::ZERO;
-    memory.seen.keep(&inventory);
+    // Before the inventory is taken.
+    let number = shared.calls.inventory();
+    let held = shared.active_tokens();
+    memory.quiet = 0;
+    memory.seen.keep(&held);
     let checkpoints = checkpoints(shared, &mut memory.seen);
     let now_ns = (shared.settings.now_ns)();
+    let (inventory, says) = say(shared, &mut memory.pace, held, &number);
     let numbered = shared.lease.beat(instant(now_ns));
     memory.seq += 1;
     let beat = Beat {
         job_id: shared.who.job_id.clone(),
         seq: numbered.map_or(memory.seq, |beat| beat.seq),
         loop_age_ms: shared.lease.loop_age_ms(now_ns),
+        call: number.call,
         inventory,
+        unanswered: number.unanswered.unwrap_or_default(),
         checkpoints,
+        says,
     };
-    // A beat that fails is followed by the next one.
-    let Some(Ok(answer)) = call(shared, beat).await else { return false };
+    let carried = beat.says != Says::Nothing;
+    // A beat that fails is followed by the next one, which makes up for it.
+    let Some(Ok(answer)) = call(shared, beat).await else {
+        if carried {
+            memory.pace.ask();
+        }
+        return false;
+    };
+    if answer.wants_inventory {
+        memory.pace.ask();
+    }
     if answer.is_over {
         shared.lease.end();
         return false;
@@ -124,10 +142,35 @@ async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
         shared.lease.acknowledged(beat);
     }
     disown(shared, answer.disowned);
+    question::answer(shared, answer.questions);
     if numbered.is_some() {
         push(shared);
     }
     true
+}
+
+/// What this beat says of what this worker holds.
+fn say(
+    shared: &Shared,
+    pace: &mut Pace,
+    held: Vec<String>,
+    number: &Numbered,
+) -> (Vec<String>, Says) {
+    match pace.next(held.len(), instant((shared.settings.now_ns)())) {
+        Form::Nothing => (Vec::new(), Says::Nothing),
+        Form::Names if number.unanswered.is_none() => {
+            pace.ask();
+            (held, Says::Nothing)
+        }
+        Form::Names => (held, Says::All),
+        Form::Digest => {
+            let tokens = held.iter().filter_map(|token| token.parse::<Token>().ok());
+            // A job's id is a UUID; another one's digest fits nobody's, and the names are asked for.
+            let key = shared.who.job_id.parse::<JobId>().map_or(0, JobId::as_u128);
+            let Digest { count, sum } = Digest::of(key, tokens);
+            (Vec::new(), Says::Digest { count, sum: format!("{sum:x}") })
+        }
+    }
 }
 
 /// A call with a deadline: an answer that comes later is none.

@@ -17,10 +17,15 @@ struct Ready {
 /// Starts fresh claims, beside the loop: an end of the loop does not cut a start in half.
 pub(super) fn begin(shared: &Arc<Shared>, assignments: Vec<Assignment>) {
     shared.pass("claimed");
-    for assignment in &assignments {
-        shared.take(&assignment.token);
+    let named: Vec<(String, Assignment)> = assignments
+        .into_iter()
+        // One that is in hand already is on its way, and one that was denied comes too late.
+        .filter(|assignment| shared.take_new(&assignment.token))
+        .map(|assignment| (assignment.token.clone(), assignment))
+        .collect();
+    if named.is_empty() {
+        return;
     }
-    let named = assignments.into_iter().map(|a| (a.token.clone(), a)).collect();
     let worker = Arc::clone(shared);
     shared.nursery.add(async move { start_all(&worker, named).await });
 }
@@ -41,6 +46,7 @@ pub(super) async fn start_all(shared: &Arc<Shared>, claims: Vec<(String, Assignm
             token: one.assignment.token.clone(),
             start_id: shared.start_id(),
             boot_id: shared.who.boot_id.clone(),
+            call: 0,
         })
         .collect();
     let answers = accepted(shared, starts).await;
@@ -57,7 +63,9 @@ pub(super) async fn start_all(shared: &Arc<Shared>, claims: Vec<(String, Assignm
 /// starts nothing twice, and nothing is started without one.
 async fn accepted(shared: &Arc<Shared>, starts: Vec<Start>) -> Vec<Answer> {
     loop {
-        match shared.api.start(&shared.who.job_id, starts.clone()).await {
+        let call = shared.calls.next();
+        let numbered = starts.iter().map(|start| Start { call, ..start.clone() }).collect();
+        match shared.api.start(&shared.who.job_id, numbered).await {
             Ok(answers) => return answers,
             Err(_) => super::pause(super::AFTER_TROUBLE).await,
         }

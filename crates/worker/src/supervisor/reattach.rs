@@ -10,12 +10,12 @@ use super::{Shared, report};
 use crate::attempt::{Absence, Attached, RunningAttempt};
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::Lease;
-use fencepost_api::execution::{Answer, Assignment, Found, HandedOver};
+use fencepost_api::execution::{Answer, Assignment, Ended, Found, HandedOver, TakeOver};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What was found of one attempt.
-enum State {
+pub(super) enum State {
     Running(Arc<dyn RunningAttempt>),
     Ended(Outcome),
     /// There is no directory: the claim came no further.
@@ -26,9 +26,6 @@ enum State {
 pub(super) async fn take_over(shared: &Arc<Shared>, handed_over: Vec<HandedOver>) {
     let names = survey(shared).await;
     let mut known: BTreeSet<String> = BTreeSet::new();
-    for one in &handed_over {
-        shared.take(&one.assignment.token);
-    }
     for one in handed_over {
         let newest = newest_name(&names, &one.assignment.token);
         known.insert(newest.clone());
@@ -37,11 +34,14 @@ pub(super) async fn take_over(shared: &Arc<Shared>, handed_over: Vec<HandedOver>
         shared.nursery.add(async move { settle(&worker, one, newest).await });
     }
     for name in names.iter().filter(|name| !known.contains(*name)) {
-        forget(shared, name.clone());
+        let token = token_of(name);
+        // An earlier start of an attempt says nothing about the one that followed.
+        let is_newest = newest_name(&names, token) == *name;
+        forget(shared, name.clone(), is_newest && shared.take_disowned(token, name));
     }
 }
 
-async fn survey(shared: &Arc<Shared>) -> BTreeSet<String> {
+pub(super) async fn survey(shared: &Arc<Shared>) -> BTreeSet<String> {
     loop {
         let inner = Arc::clone(shared);
         match blocking(shared, move || inner.host.survey()).await {
@@ -60,7 +60,12 @@ fn starts(names: &BTreeSet<String>, token: &str) -> BTreeMap<u32, String> {
     names.iter().filter_map(|name| Some((number(name)?, name.clone()))).collect()
 }
 
-fn newest_name(names: &BTreeSet<String>, token: &str) -> String {
+/// Whose start a directory is of.
+fn token_of(name: &str) -> &str {
+    name.split('-').next().unwrap_or(name)
+}
+
+pub(super) fn newest_name(names: &BTreeSet<String>, token: &str) -> String {
     starts(names, token).pop_last().map_or_else(|| token.to_owned(), |(_, name)| name)
 }
 
@@ -98,7 +103,7 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
     }
 }
 
-async fn look(shared: &Arc<Shared>, name: &str, lease: Lease) -> State {
+pub(super) async fn look(shared: &Arc<Shared>, name: &str, lease: Lease) -> State {
     let (inner, own) = (Arc::clone(shared), name.to_owned());
     let found = blocking(shared, move || {
         if !inner.host.exists(&own) {
@@ -147,32 +152,49 @@ async fn fresh(shared: &Arc<Shared>, assignment: Assignment, name: String) {
     start_all(shared, vec![(name, assignment)]).await;
 }
 
-async fn answer(shared: &Arc<Shared>, token: &str, found: Found) -> Answer {
+pub(super) async fn answer(shared: &Arc<Shared>, token: &str, found: Found) -> Answer {
     loop {
-        match shared.api.take_over(&shared.who.job_id, token, found.clone()).await {
+        let request = TakeOver {
+            job_id: shared.who.job_id.clone(),
+            call: shared.calls.next(),
+            token: token.to_owned(),
+            found: found.clone(),
+        };
+        match shared.api.take_over(request).await {
             Ok(answer) => return answer,
             Err(_) => super::pause(super::AFTER_TROUBLE).await,
         }
     }
 }
 
+/// Asks what runs to end, and waits until it has.
+pub(super) async fn end(running: Arc<dyn RunningAttempt>) {
+    running.request_stop(crate::outcome::Reason::Superseded, false);
+    if running.exited().await.is_err() {
+        super::pause(super::AFTER_TROUBLE).await;
+    }
+}
+
 /// A directory of an attempt that was not handed over: what runs there is superseded and ended, its
-/// deadline lowered and never pushed; what ended is archived.
-fn forget(shared: &Arc<Shared>, name: String) {
+/// deadline lowered and never pushed. Until it is gone it is in our hands, and that it is gone is said:
+/// it may be what the store waits for.
+fn forget(shared: &Arc<Shared>, name: String, is_taken: bool) {
     let worker = Arc::clone(shared);
     shared.nursery.add(async move {
         loop {
             match look(&worker, &name, worker.spent_lease()).await {
-                State::Running(running) => {
-                    running.request_stop(crate::outcome::Reason::Superseded, false);
-                    if running.exited().await.is_err() {
-                        super::pause(super::AFTER_TROUBLE).await;
-                    }
-                }
-                State::Ended(_) => return report::archive_later(&worker, name),
-                State::Untouched => return,
+                State::Running(running) => end(running).await,
+                State::Ended(_) | State::Untouched => break,
                 State::Unknown => super::pause(super::AFTER_TROUBLE).await,
             }
+        }
+        if is_taken {
+            let gone = Ended::Gone { evidence: "successor".into() };
+            let why = "what an earlier worker of this home left is gone".to_owned();
+            let report = report::bare(token_of(&name), gone, Some(why));
+            report::send(&worker, name, report).await;
+        } else {
+            report::archive_later(&worker, name);
         }
     });
 }

@@ -3,6 +3,7 @@
 use super::Shared;
 use super::checkpoint::Seen;
 use super::launch::blocking;
+use super::question;
 use super::work::state_dir;
 use crate::attempt::{Absence, AttemptHost, Finished, FromTask, HostError, RunningAttempt};
 use crate::outcome::{Outcome, OutcomeKind, Reason};
@@ -20,6 +21,7 @@ const BATCH: usize = 128;
 const RESULT_MAX: u64 = 64 << 10;
 
 /// An attempt whose end is known.
+#[derive(Clone)]
 pub(super) struct Ended {
     pub(super) name: String,
     pub(super) report: Report,
@@ -47,7 +49,10 @@ pub(super) async fn run(shared: Arc<Shared>, mut ended: mpsc::Receiver<Ended>) {
 
 /// Accepted or refused, the attempt is over for this worker.
 fn settle(shared: &Arc<Shared>, answered: impl Iterator<Item = (Ended, Answer)>) {
-    for (one, _) in answered {
+    for (one, answer) in answered {
+        if answer == Answer::Accepted {
+            question::remember(shared, one.name.clone(), one.report.clone());
+        }
         if shared.settings.ships_logs {
             shared.over().push(one.name.clone());
         }
@@ -101,13 +106,8 @@ pub(super) async fn outcome_known(
 ) {
     let host = shared.host.as_ref();
     let mut report = Report {
-        token: assignment.token.clone(),
-        ended: ended(outcome, evidence),
-        asked: None,
-        outputs: Vec::new(),
         level: outcome.containment.map(|level| level.as_str().to_owned()),
-        message: outcome.error.clone(),
-        checkpoint: None,
+        ..bare(&assignment.token, ended(outcome, evidence), outcome.error.clone())
     };
     if matches!(report.ended, End::Exit { .. }) || outcome.success_before_signal {
         report.asked = asked(host, &name);
@@ -123,7 +123,7 @@ pub(super) async fn outcome_known(
     send(shared, name, report).await;
 }
 
-async fn send(shared: &Arc<Shared>, name: String, report: Report) {
+pub(super) async fn send(shared: &Arc<Shared>, name: String, report: Report) {
     if let Some(active) = shared.active().get_mut(&report.token) {
         active.running = None;
     }
@@ -149,16 +149,20 @@ pub(super) async fn unusable(
     ended: End,
     why: String,
 ) {
-    let report = Report {
-        token: assignment.token.clone(),
+    send(shared, name.to_owned(), bare(&assignment.token, ended, Some(why))).await;
+}
+
+/// A report of an end without a result.
+pub(super) fn bare(token: &str, ended: End, message: Option<String>) -> Report {
+    Report {
+        token: token.to_owned(),
         ended,
         asked: None,
         outputs: Vec::new(),
         level: None,
-        message: Some(why),
+        message,
         checkpoint: None,
-    };
-    send(shared, name.to_owned(), report).await;
+    }
 }
 
 fn ended(outcome: &Outcome, evidence: &str) -> End {

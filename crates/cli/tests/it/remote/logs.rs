@@ -91,6 +91,7 @@ async fn pieces_that_come_again_change_nothing_and_late_ones_are_marked() {
     api.register(registration(&job)).await.unwrap();
     let poll = Poll {
         job_id: job.clone(),
+        call: 0,
         held: Vec::new(),
         free_slots: 8,
         queues: vec!["default".into()],
@@ -98,7 +99,7 @@ async fn pieces_that_come_again_change_nothing_and_late_ones_are_marked() {
         known_stops: Vec::new(),
     };
     let token = api.poll(poll).await.unwrap().assignments[0].token.clone();
-    let start = Start { token: token.clone(), start_id: "s".into(), boot_id: "b".into() };
+    let start = Start { token: token.clone(), start_id: "s".into(), boot_id: "b".into(), call: 0 };
     api.start(&job, vec![start]).await.unwrap();
     let send = async |offset, text: &str| {
         next(&api.logs(&job, vec![piece(&token, offset, text)]).await.unwrap()[0])

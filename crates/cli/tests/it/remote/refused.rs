@@ -23,6 +23,7 @@ async fn played(own: &Installation) -> (HttpExecution, String) {
 fn poll(job_id: &str) -> Poll {
     Poll {
         job_id: job_id.into(),
+        call: 0,
         held: Vec::new(),
         free_slots: 8,
         queues: vec!["default".into()],
@@ -32,13 +33,7 @@ fn poll(job_id: &str) -> Poll {
 }
 
 fn beat(job_id: &str) -> Beat {
-    Beat {
-        job_id: job_id.into(),
-        seq: 1,
-        loop_age_ms: 0,
-        inventory: Vec::new(),
-        checkpoints: Vec::new(),
-    }
+    Beat { job_id: job_id.into(), seq: 1, ..Beat::default() }
 }
 
 async fn claimed(own: &Installation, api: &HttpExecution, job_id: &str) -> String {
@@ -152,7 +147,8 @@ async fn a_credential_is_good_for_its_own_job_and_attempts() {
     let token = claimed(&own, &a, &a_job).await;
     let refused = b.beat(beat(&a_job)).await.unwrap_err();
     assert_eq!(refused.status, 403, "{}", refused.detail);
-    let start = Start { token: token.clone(), start_id: "s".into(), boot_id: "boot".into() };
+    let start =
+        Start { token: token.clone(), start_id: "s".into(), boot_id: "boot".into(), call: 0 };
     let answers = b.start(&b_job, vec![start.clone()]).await.unwrap();
     assert!(matches!(
         answers[..],
@@ -176,8 +172,12 @@ async fn a_credential_is_good_for_its_own_job_and_attempts() {
 async fn an_unknown_attempt_gets_a_typed_answer() {
     let own = Installation::new().await;
     let (api, job_id) = played(&own).await;
-    let start =
-        Start { token: "549755813889".into(), start_id: "s".into(), boot_id: "boot".into() };
+    let start = Start {
+        token: "549755813889".into(),
+        start_id: "s".into(),
+        boot_id: "boot".into(),
+        call: 0,
+    };
     let answers = api.start(&job_id, vec![start]).await.unwrap();
     assert!(matches!(answers[..], [Answer::Refused { reason: RefusedReason::NotRunning, .. }]));
     let beaten =
@@ -288,7 +288,7 @@ async fn replayed_and_reordered_calls_change_nothing() {
     api.leave(&job_id).await.unwrap();
     api.beat(Beat { seq: 10, ..beat(&job_id) }).await.unwrap();
     assert_eq!(seen().await, 9, "an ended job is not revived");
-    let start = Start { token, start_id: "late".into(), boot_id: "boot".into() };
+    let start = Start { token, start_id: "late".into(), boot_id: "boot".into(), call: 0 };
     let answers = api.start(&job_id, vec![start]).await.unwrap();
     assert!(matches!(answers[..], [Answer::Refused { reason: RefusedReason::Fenced, .. }]));
     let again = api.register(registration(&job_id)).await.unwrap_err();
@@ -327,7 +327,8 @@ async fn the_credential_of_an_attempt_dies_with_it() {
     let credential = one.credential.clone().unwrap();
     let check = async || raw(&own, Call::FenceCheck, &credential, "2", "{}").await;
     assert_eq!(check().await.1["reason"], "not_running", "claimed only");
-    let start = Start { token: one.token.clone(), start_id: "s".into(), boot_id: "b".into() };
+    let start =
+        Start { token: one.token.clone(), start_id: "s".into(), boot_id: "b".into(), call: 0 };
     api.start(&job_id, vec![start]).await.unwrap();
     assert_eq!(check().await.1["answer"], "accepted");
     let call = async |call, body: Value| raw(&own, call, &credential, "2", &body.to_string()).await;

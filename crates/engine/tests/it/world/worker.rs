@@ -19,7 +19,7 @@ use fencepost_engine::operations::claim::{Wants, claim};
 use fencepost_engine::operations::register::{HandedOver, Identity, register};
 use fencepost_engine::operations::report::{EndReport, report};
 use fencepost_engine::operations::start::{StartRequest, start};
-use fencepost_engine::operations::take_over::{Found, take_over};
+use fencepost_engine::operations::take_over::{Found, Said, take_over};
 use fencepost_engine::operations::{Answer, Refused};
 use fencepost_store::StoreErrorKind;
 use fencepost_store::query::attempt::Attempt;
@@ -158,7 +158,8 @@ impl Worker {
             } else {
                 Found::NeverRan
             };
-            let answer = take_over(desk.cx, job, *token, &found).await?;
+            let said = Said { token: *token, call: 0, found };
+            let answer = take_over(desk.cx, job, &said).await?;
             let next = match (answer, what) {
                 (Answer::Refused(why, _), _) => {
                     self.refusals.push((*token, why));
@@ -188,7 +189,7 @@ impl Worker {
         for (token, hand) in &self.hands {
             if let Hand::Claimed { start_id, .. } = hand {
                 let (start_id, boot_id) = (start_id.clone(), "boot".into());
-                requests.push(StartRequest { token: *token, start_id, boot_id });
+                requests.push(StartRequest { token: *token, start_id, boot_id, call: 0 });
             }
         }
         if requests.is_empty() {
@@ -249,7 +250,7 @@ impl Worker {
         let held: Vec<Token> = self.hands.keys().copied().collect();
         let busy = u32::try_from(held.len()).unwrap();
         let free_slots = self.slots.saturating_sub(busy);
-        let wants = Wants { held: &held, queues: &self.queues, free_slots };
+        let wants = Wants { call: 0, held: &held, queues: &self.queues, free_slots };
         let work = claim(desk.cx, job, &wants).await?;
         let mut did = 0;
         for (attempt, facts) in work.claimed {

@@ -5,7 +5,7 @@ use crate::execution::Execution;
 use crate::execution::convert::answer;
 use crate::rest::{Answer, Done, Failure};
 use fencepost_api::execution::wire::{
-    Call, Hello, Leave, Logs, Release, Reports, Starts, TakeOver, XcomGet, XcomGot, XcomSet,
+    Call, Hello, Leave, Logs, Release, Reports, Starts, XcomGet, XcomGot, XcomSet,
 };
 use fencepost_api::execution::{
     EXECUTION_OLDEST, EXECUTION_VERSION, ExecutionApi, Register, Reply,
@@ -40,10 +40,7 @@ pub(super) async fn join(served: &Served, call: Call, join: &str, body: Value) -
 /// What a worker asks; it names itself, which was checked.
 pub(super) async fn job(execution: &Execution, call: Call, body: Value) -> Done {
     match call {
-        Call::TakeOver => {
-            let TakeOver { job_id, token, found } = read(body)?;
-            done(execution.take_over(&job_id, &token, found)).await
-        }
+        Call::TakeOver => done(execution.take_over(read(body)?)).await,
         Call::Poll => done(execution.poll(read(body)?)).await,
         Call::Start => {
             let Starts { job_id, starts } = read(body)?;

@@ -35,7 +35,8 @@ async fn one(tx: &Tx, token: Token) -> Attempt {
 }
 
 fn start(token: Token, job: u128, start_id: &str) -> Started {
-    Started { token, job_id: job_id(job), start_id: start_id.into(), boot_id: "boot".into() }
+    let (start_id, boot_id) = (start_id.into(), "boot".into());
+    Started { token, job_id: job_id(job), start_id, boot_id, call: 2 }
 }
 
 async fn i3_an_instance_changes_only_from_the_state_and_token_that_were_read(place: &impl Place) {

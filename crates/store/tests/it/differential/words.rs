@@ -17,14 +17,19 @@ attempt_get token
 attempt_look token
 attempt_by_id uuid
 attempt_of_ti run task map
-*attempt_claim job name name now queue limit
-*attempt_start token job word uuid now
+*attempt_claim job name name now queue limit n
+*attempt_start token job word uuid now n
 attempt_unstart token job
 attempt_end token astate outcome word word? n? n? counted word? word? now word?
 *attempt_stop token stop name now word?
 attempt_harden_stop token stop name word?
 attempt_open job token0 limit
-attempt_hand_over token job name name now
+attempt_hand_over token job name name now n
+attempt_held job
+attempt_asked token job now
+attempt_answered token job n
+attempt_reclaim token job name name word uuid now n
+attempt_of_earlier token limit
 attempt_left job token0 limit
 attempt_keep_open token astate word word?
 attempt_stop_open token stop name now
@@ -85,7 +90,10 @@ incident_page n limit
 *installation_make id now
 installation_load
 epoch_raise n
-!epoch_renew n
+!epoch_renew n now
+epoch_force n n now
+epoch_reconciled n
+installation_standing
 tokens_mint n
 *job_insert job jkind jstate name name n n uuid name home name queue n n? n now now now? never flag n n
 job_get job
@@ -112,6 +120,8 @@ lease_assert job n
 lease_alive job
 lease_epoch job n
 lease_behind n
+lease_epochs job
+lease_longest
 attempt_page_queued token0 astates dag? name? limit
 attempt_page_open token0 astates dag? name? limit
 attempt_page_ended token0 astates dag? name? limit
@@ -238,8 +248,8 @@ installation_make id now
 job_insert =00000000-0000-0000-0000-000000000001 =worker =running name name n n uuid name home name queue n n? n now now now? never flag =1 n
 lease_assert =00000000-0000-0000-0000-000000000001 =1
 attempt_insert =1 uuid =2 =0 =-1 =d0 n n why =0 outcome =q0 n past now
-attempt_claim =00000000-0000-0000-0000-000000000001 name name now =q0 =1
-attempt_start =1 =00000000-0000-0000-0000-000000000001 word uuid now
+attempt_claim =00000000-0000-0000-0000-000000000001 name name now =q0 =1 n
+attempt_start =1 =00000000-0000-0000-0000-000000000001 word uuid now n
 attempt_level =1 name
 attempt_unstart =1 =00000000-0000-0000-0000-000000000001
 attempt_open =00000000-0000-0000-0000-000000000001 =0 limit
@@ -250,7 +260,9 @@ hold_insert =1 =p0 n =d0 =2 =0
 attempt_active =0 limit
 attempt_stop =1 stop name now word?
 attempt_harden_stop =1 stop name word?
-attempt_end =1 =stopping outcome word word? n? n? counted word? word? now word?
+attempt_keep_open =1 =stopping word word?
+attempt_stop_open =1 stop name now
+attempt_end =1 =lost_open outcome word word? n? n? counted word? word? now word?
 attempt_page_ended =0 =,ended, = = limit
 ti_insert =2 =1 =-1 name =d0 =running n pool n n n =0 =0 word? now? now?
 ti_checkpoint_set =2 =1 =-1 =0 word

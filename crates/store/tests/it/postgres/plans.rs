@@ -9,7 +9,7 @@ const ROWS: u32 = 40_000;
 
 /// A hot statement, the values to explain it with, and the index that it is to use.
 const HOT: [(&str, &str, &str); 9] = [
-    ("attempt_claim", "'j', 'w', 'h', 1, 'default', 100", "attempt_queued"),
+    ("attempt_claim", "'j', 'w', 'h', 1, 'default', 100, 1", "attempt_queued"),
     ("attempt_any_queued", "'default'", "attempt_queued"),
     ("ti_candidates", "'d', 'p', 128, 0", "ti_scheduled"),
     ("ti_next_pair", "'', ''", "ti_scheduled"),

@@ -91,7 +91,7 @@ fn load_work(connection: &Connection) {
 
 /// What the passes, the claim and the reports ask for, with values that find the work above.
 const ASKED: &[(&str, &[&str])] = &[
-    ("attempt_claim", &["w", "w", "h", "9", "default", "8"]),
+    ("attempt_claim", &["w", "w", "h", "9", "default", "8", "1"]),
     ("attempt_any_queued", &["default"]),
     ("attempt_unclaimed", &["10", "200"]),
     ("attempt_unstarted", &["10", "200"]),

@@ -1,0 +1,103 @@
+//! Reconciliation: a worker's whole inventory against a store that may have lost its last commits.
+//!
+//! What the store does not know, or gave to somebody else, is disowned: the worker ends it. What it shows
+//! as waiting though the worker runs it was claimed in a commit that is lost: the worker is asked, and its
+//! answer records the claim again. A worker has come to the epoch once nothing is left to end or to ask.
+
+use super::inventory::{self, InHand, Taken};
+use crate::guard::Guards;
+use crate::id::Token;
+use crate::state::AttemptState;
+use std::collections::BTreeSet;
+
+/// Where the store has an attempt that a worker holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In this worker's hands.
+    Own(AttemptState),
+    /// Waiting for a worker.
+    Queued,
+    /// Nowhere, ended, or in another one's hands.
+    Elsewhere,
+}
+
+/// An attempt that a worker holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    pub token: Token,
+    /// Its start was accepted once.
+    pub is_started: bool,
+    pub place: Place,
+}
+
+/// What follows from a whole inventory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reconciliation {
+    pub disowned: Vec<Token>,
+    pub questions: Vec<Token>,
+}
+
+impl Reconciliation {
+    /// Nothing is left to end or to ask.
+    pub const fn is_done(&self) -> bool {
+        self.disowned.is_empty() && self.questions.is_empty()
+    }
+}
+
+/// Compares what a worker holds with what the store shows in its hands.
+pub fn reconcile(
+    taken: &Taken<'_>,
+    named: &[Named],
+    in_hand: &[InHand],
+    guards: Guards,
+) -> Reconciliation {
+    let names: BTreeSet<Token> = named.iter().map(|one| one.token).collect();
+    let mut found = Reconciliation {
+        questions: inventory::questions(taken, &names, in_hand, guards),
+        ..Reconciliation::default()
+    };
+    for one in named {
+        match one.place {
+            Place::Elsewhere => found.disowned.push(one.token),
+            Place::Queued | Place::Own(AttemptState::Claimed) if one.is_started => {
+                found.questions.push(one.token);
+            }
+            // What waits and was not started is refused when its start is asked for.
+            Place::Queued | Place::Own(_) => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(counter: u64, is_started: bool, place: Place) -> Named {
+        Named { token: Token::new(1, counter).unwrap(), is_started, place }
+    }
+
+    #[test]
+    fn each_place_has_its_consequence() {
+        use AttemptState::{Claimed, Running, Stopping};
+        let all = [
+            named(1, true, Place::Own(Running)),
+            named(2, true, Place::Own(Stopping)),
+            named(3, false, Place::Own(Claimed)),
+            named(4, false, Place::Queued),
+            named(5, true, Place::Own(Claimed)),
+            named(6, true, Place::Queued),
+            named(7, true, Place::Elsewhere),
+            named(8, false, Place::Elsewhere),
+        ];
+        let token = |counter| Token::new(1, counter).unwrap();
+        let absent = InHand { token: token(9), call: 2, is_owed: false };
+        let taken = Taken { call: 5, unanswered: &[] };
+        let found = reconcile(&taken, &all, &[absent], Guards::all());
+        assert_eq!(found.disowned, [token(7), token(8)]);
+        assert_eq!(found.questions, [token(9), token(5), token(6)]);
+        assert!(!found.is_done());
+        let (peaceful, _) = all.split_at(4);
+        assert!(reconcile(&taken, peaceful, &[], Guards::all()).is_done());
+    }
+}
