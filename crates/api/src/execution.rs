@@ -279,6 +279,15 @@ pub struct Beat {
     /// they brought.
     #[serde(default)]
     pub unanswered: Vec<i64>,
+    /// Of a whole inventory: what was not started yet.
+    #[serde(default)]
+    pub unstarted: Vec<String>,
+    /// The highest epoch that this worker has seen, as its home keeps it; 0: none.
+    #[serde(default)]
+    pub epoch: u32,
+    /// The inventory is whole, and is this worker's word in the current epoch.
+    #[serde(default)]
+    pub reconciles: bool,
     /// Checkpoints that are new since the last beat: (token, content in hexadecimal).
     #[serde(default)]
     pub checkpoints: Vec<(String, String)>,
@@ -313,6 +322,13 @@ pub struct Beaten {
     /// The digest is another one: the next beat is to name everything.
     #[serde(default)]
     pub wants_inventory: bool,
+    /// The current epoch. While this job has not come to it, it is given no work; it comes to it by whole
+    /// inventories of which nothing is left to end or to ask.
+    #[serde(default)]
+    pub epoch: u32,
+    /// It has.
+    #[serde(default)]
+    pub is_reconciled: bool,
 }
 
 /// A piece of an attempt's log, as it lies in the worker's home.

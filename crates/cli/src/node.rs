@@ -44,7 +44,7 @@ use fencepost_server::auth::ensure_owner_token;
 use fencepost_server::execution::Execution;
 use fencepost_server::execution::http::Serves;
 use fencepost_store::Store;
-use fencepost_store::query::{installation, pool};
+use fencepost_store::query::{event, installation, pool};
 use fencepost_worker::attempt::{AttemptHost, OsHost};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::home::{self, Home, HomeClaim, TakeOver};
@@ -242,10 +242,29 @@ async fn prepare(cx: &Cx, home: &Path, installation_id: &str) -> Outcome<()> {
     let tx = cx.store.begin("prepare").await.map_err(failed)?;
     let stored = installation::load(&tx).await.map_err(failed)?;
     // A fresh store begins with epoch 1, every later start with a new one.
-    let epoch = epoch::next(home, stored.as_ref().filter(|_| !fresh))?;
-    installation::raise_epoch(&tx, epoch).await.map_err(failed)?;
+    let epoch = match epoch::next(home, stored.as_ref().filter(|_| !fresh))? {
+        epoch::Start::Plain(epoch) => {
+            installation::raise_epoch(&tx, epoch).await.map_err(failed)?;
+            epoch
+        }
+        epoch::Start::PutBack { seen, stored } => {
+            let made = installation::force_epoch(&tx, seen, stored).await.map_err(failed)?;
+            event::append(&tx, vec![put_back(seen, made)]).await.map_err(failed)?;
+            made.unwrap_or(seen)
+        }
+    };
     tx.commit().await.map_err(failed)?;
     epoch::keep(home, epoch)
+}
+
+fn put_back(seen: u32, made: Option<u32>) -> event::Event {
+    event::Event {
+        kind: "epoch_raised",
+        actor: "standalone".into(),
+        reason: Some("the store was put back: the home has seen a later epoch".into()),
+        evidence: Some(serde_json::json!({ "epoch": made, "seen": seen })),
+        ..event::Event::default()
+    }
 }
 
 fn engine_settings(settings: &Settings) -> fencepost_engine::Settings {

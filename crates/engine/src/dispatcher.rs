@@ -3,14 +3,15 @@
 
 use crate::catalog::Version;
 use crate::error::EngineError;
-use crate::liveness::renew_epoch;
+use crate::liveness::reconcile::stays_apart;
+use crate::liveness::{gate, reconcile, renew_epoch};
 use crate::log;
 use crate::{Cx, Pass, Report};
 use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
 use fencepost_core::plan::dispatch::{Blocked, Candidate, Room, admit};
 use fencepost_core::state::Why;
-use fencepost_core::time::Span;
+use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, NewAttempt};
 use fencepost_store::query::dag::{self, DagRow};
@@ -65,8 +66,12 @@ impl Pass for Dispatcher {
 
 async fn dispatch(cx: &Cx, report: &mut Report) -> Result<usize, EngineError> {
     let look = cx.store.read("look_for_scheduled").await?;
+    let standing = installation::standing(&look).await?;
     let first = task_instance::next_pair(&look, &(String::new(), String::new())).await?;
     drop(look);
+    if !gate::is_open(cx, standing.as_ref()) && !reconcile::finish(cx, report).await? {
+        return Ok(0);
+    }
     if first.is_none() {
         return Ok(0);
     }
@@ -92,7 +97,8 @@ async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, Engine
     // Counted under the locks: what others gave away before is seen, and nobody gives more away.
     let room = room(tx, &locked.pools).await?;
     let active = pool::active(tx).await?;
-    let mut desk = Desk { cx, tx, room, dags: locked.dags, active, report };
+    let apart_until = reconcile::apart_until(tx).await?;
+    let mut desk = Desk { cx, tx, room, dags: locked.dags, active, apart_until, report };
     let mut streams: Vec<Stream> = Vec::new();
     for pair in &pairs {
         streams.extend(desk.open(pair).await?);
@@ -185,6 +191,8 @@ struct Desk<'a> {
     dags: BTreeMap<String, DagRow>,
     /// What is active before this choice.
     active: Vec<Active>,
+    /// Until then instances wait whose executions are never to overlap.
+    apart_until: Option<Timestamp>,
     report: &'a mut Report,
 }
 
@@ -231,6 +239,11 @@ impl Desk<'_> {
             }
             for ti in found {
                 let Some(version) = versions.get(&ti.key.run_pk) else { continue };
+                let task = version.dag.tasks.get(ti.key.task_index as usize);
+                if let (Some(until), true) = (self.apart_until, task.is_some_and(stays_apart)) {
+                    self.report.merge(Report { next_due: Some(until), ..Report::default() });
+                    continue;
+                }
                 self.limit(version, &ti);
                 stream.page.push_back(ti);
             }
@@ -276,6 +289,10 @@ fn candidate(ti: &Ti) -> Candidate {
 /// Queues instances: token, attempt, hold and the new state, all in this transaction.
 async fn queue(cx: &Cx, tx: &Tx, chosen: &[Ti]) -> Result<(), EngineError> {
     let tokens = installation::mint(tx, chosen.len()).await?;
+    // The row is locked from here on: nobody makes a new epoch before the commit.
+    if !gate::is_open(cx, installation::standing(tx).await?.as_ref()) {
+        return Err(gate::shut("dispatch").into());
+    }
     let mut changes = Vec::new();
     let mut attempts = Vec::new();
     let mut holds = Vec::new();
@@ -332,7 +349,7 @@ fn new_attempt(cx: &Cx, ti: &Ti, token: Token) -> NewAttempt {
         prev_outcome: ti.prev_outcome.clone(),
         queue: String::new(),
         priority: ti.priority,
-        queued_until: fencepost_core::time::Timestamp::default(),
+        queued_until: Timestamp::default(),
     }
 }
 

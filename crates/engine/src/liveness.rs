@@ -10,12 +10,14 @@
 
 mod declare;
 mod epoch;
+pub(crate) mod gate;
 mod heart;
 mod own;
+pub(crate) mod reconcile;
 mod renew;
 mod settle;
 
-pub(crate) use epoch::renew_epoch;
+pub(crate) use epoch::{force_epoch, renew_epoch};
 pub use heart::{Beaten, Heart, Stopped};
 pub use own::{Own, enroll};
 pub(crate) use renew::renewals;

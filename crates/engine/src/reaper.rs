@@ -18,6 +18,32 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 
 const BATCH: u32 = 100;
+
+/// Why an attempt that was not started is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// Nobody claimed it.
+    Queued,
+    /// Its claimer did not start it.
+    Claimed,
+    /// Its token is of an epoch that is over.
+    Epoch,
+}
+
+impl Late {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued_timeout",
+            Self::Claimed => "start_timeout",
+            Self::Epoch => "epoch",
+        }
+    }
+
+    /// Whether it counts towards the bound on requeues.
+    const fn counts(self) -> bool {
+        !matches!(self, Self::Epoch)
+    }
+}
 /// Runs that are stopped in one transaction.
 const RUNS: u32 = 16;
 
@@ -63,12 +89,12 @@ async fn time_out_runs(cx: &Cx) -> Result<Report, EngineError> {
 async fn requeue(cx: &Cx) -> Result<Report, EngineError> {
     let tx = cx.store.begin("requeue").await?;
     let late = tx.now().minus(cx.settings.start_timeout);
-    let mut found: Vec<(Attempt, &str)> = Vec::new();
+    let mut found: Vec<(Attempt, Late)> = Vec::new();
     for attempt in attempt::unclaimed(&tx, BATCH).await? {
-        found.push((attempt, "queued_timeout"));
+        found.push((attempt, Late::Queued));
     }
     for attempt in attempt::unstarted(&tx, late, BATCH).await? {
-        found.push((attempt, "start_timeout"));
+        found.push((attempt, Late::Claimed));
     }
     let moved = found.len();
     if moved > 0 {
@@ -80,7 +106,13 @@ async fn requeue(cx: &Cx) -> Result<Report, EngineError> {
     Ok(Report { moved, ..Report::default() })
 }
 
-async fn take_back(cx: &Cx, tx: &Tx, found: &[(Attempt, &str)]) -> Result<(), EngineError> {
+/// Ends attempts `never_ran` that were found without a lock, and gives their instances back to the
+/// dispatcher; how many. One that moved meanwhile stays.
+pub(crate) async fn take_back(
+    cx: &Cx,
+    tx: &Tx,
+    found: &[(Attempt, Late)],
+) -> Result<usize, EngineError> {
     let tokens: Vec<Token> = found.iter().map(|(attempt, _)| attempt.token).collect();
     let tis: BTreeMap<TiKey, Ti> =
         task_instance::of_attempts(tx, &tokens).await?.into_iter().map(|ti| (ti.key, ti)).collect();
@@ -92,18 +124,19 @@ async fn take_back(cx: &Cx, tx: &Tx, found: &[(Attempt, &str)]) -> Result<(), En
         let Some(ti) = tis.get(&attempt.ti).filter(|ti| ti.token == Some(attempt.token)) else {
             continue;
         };
-        let verdict = unstarted(ti, cx.settings.requeue_limit);
+        let limit = if reason.counts() { cx.settings.requeue_limit } else { u32::MAX };
+        let verdict = unstarted(ti, limit);
         let Ok(to) = ti_next(ti.state, verdict.event) else { continue };
-        ends.extend(stop::end_unstarted(attempt, Outcome::NeverRan, reason));
+        ends.extend(stop::end_unstarted(attempt, Outcome::NeverRan, reason.as_str()));
         let mut change = TiChange::of(ti);
         change.to.state = to;
-        change.to.requeues += 1;
+        change.to.requeues += u32::from(reason.counts());
         change.to.next_why = "replaces".into();
         change.to.scheduled_at = Some(tx.now());
         if to.is_finished() {
-            stop::finish(&mut change.to, reason, tx.now());
+            stop::finish(&mut change.to, reason.as_str(), tx.now());
         } else {
-            change.to.reason = Some((*reason).into());
+            change.to.reason = Some(reason.as_str().into());
         }
         changes.push(change);
     }
@@ -115,5 +148,5 @@ async fn take_back(cx: &Cx, tx: &Tx, found: &[(Attempt, &str)]) -> Result<(), En
         line
     });
     event::append(tx, lines.collect()).await?;
-    Ok(())
+    Ok(ends.len())
 }

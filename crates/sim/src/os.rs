@@ -51,6 +51,8 @@ struct State {
     archived: u64,
     /// How often a worker has registered from here.
     registrations: u64,
+    /// The highest epoch that was seen from here.
+    epoch: u32,
 }
 
 /// The directory of an attempt.

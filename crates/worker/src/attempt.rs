@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use crate::dir::AttemptDir;
-use crate::home::registrations;
+use crate::home::{epoch, registrations};
 use crate::outcome::{Outcome, Reason};
 use crate::page::{Lease, Phase, PushRefused};
 use crate::process::ProcessId;
@@ -138,6 +138,16 @@ pub trait AttemptHost: Send + Sync {
     /// before it is returned.
     fn next_registration(&self, home: &Path, above: u64) -> Result<u64, HostError> {
         registrations::next(home, above).map_err(HostError::io("counting a registration in", home))
+    }
+
+    /// The highest epoch that the home has seen; 0: none.
+    fn kept_epoch(&self, home: &Path) -> Result<u32, HostError> {
+        epoch::kept(home).map_err(HostError::io("reading the epoch of", home))
+    }
+
+    /// Keeps an epoch in the home; on disk when this returns.
+    fn keep_epoch(&self, home: &Path, epoch: u32) -> Result<(), HostError> {
+        epoch::keep(home, epoch).map_err(HostError::io("keeping the epoch of", home))
     }
 
     /// The names of all attempts that have a directory here, in no order.

@@ -7,6 +7,7 @@
 //!
 //! Absent on purpose: what a worker does with the attempts that it finds (see `attempt`).
 
+pub mod epoch;
 mod file_system;
 mod holder;
 pub(crate) mod registrations;

@@ -14,6 +14,7 @@ mod archive;
 mod beat;
 mod calls;
 mod checkpoint;
+mod epoch;
 mod join;
 mod launch;
 mod lease;
@@ -73,6 +74,7 @@ pub(crate) struct Shared {
     nursery: nursery::Nursery,
     lease: lease::Keeper,
     calls: calls::Calls,
+    epochs: epoch::Epochs,
     /// The newest reports that were accepted.
     sent: Mutex<VecDeque<report::Ended>>,
 }
@@ -87,6 +89,8 @@ struct Active {
     stop: Option<(Reason, bool)>,
     /// The store said that it is not ours: its deadline is not pushed any more.
     is_disowned: bool,
+    /// The store has accepted its start.
+    is_started: bool,
 }
 
 /// How the work of one job ended.
@@ -151,6 +155,7 @@ impl Supervisor {
             nursery,
             lease: lease::Keeper::new(&self.settings),
             calls: calls::Calls::default(),
+            epochs: epoch::Epochs::default(),
             sent: Mutex::default(),
         };
         (Arc::new(shared), ended, children)
@@ -166,16 +171,15 @@ async fn work(
         return Ok(if *stop.borrow() { End::Left(Vec::new()) } else { End::Over });
     };
     shared.nursery.add(report::run(Arc::clone(shared), ended));
-    // In hand before the first inventory is taken.
-    for one in &registered.handed_over {
-        shared.take(&one.assignment.token);
-    }
+    epoch::begin(shared).await?;
+    // In hand before the first inventory is taken, with everything else that may run in this home.
+    let names = reattach::hold(shared, &registered.handed_over).await;
     // Deadlines are set by what is taken over: the lease that they follow is a fresh one.
     beat::begin(shared).await;
     if shared.settings.ships_logs {
         shared.nursery.add(ship::run(Arc::clone(shared)));
     }
-    reattach::take_over(shared, registered.handed_over).await;
+    reattach::take_over(shared, registered.handed_over, names).await;
     while !*stop.borrow() && !shared.lease.is_over() {
         tokio::select! {
             biased;
@@ -297,10 +301,6 @@ impl Shared {
         self.settings.slots.saturating_sub(taken)
     }
 
-    fn take(&self, token: &str) {
-        self.active().entry(token.to_owned()).or_default();
-    }
-
     /// Takes a token that was assigned; false if it is in hand already or was denied.
     fn take_new(&self, token: &str) -> bool {
         let mut active = self.active();
@@ -317,8 +317,9 @@ impl Shared {
         if active.contains_key(token) {
             return false;
         }
-        let (name, is_disowned) = (name.to_owned(), true);
-        active.insert(token.to_owned(), Active { name, is_disowned, ..Active::default() });
+        let name = name.to_owned();
+        let forgotten = Active { name, is_disowned: true, is_started: true, ..Active::default() };
+        active.insert(token.to_owned(), forgotten);
         true
     }
 
@@ -336,6 +337,19 @@ impl Shared {
         }
         name.clone_into(&mut entry.name);
         entry.running = Some(running);
+        entry.is_started = true;
+    }
+
+    /// The store has accepted its start.
+    fn started(&self, token: &str) {
+        if let Some(active) = self.active().get_mut(token) {
+            active.is_started = true;
+        }
+    }
+
+    fn unstarted_tokens(&self) -> Vec<String> {
+        let active = self.active();
+        active.iter().filter(|(_, one)| !one.is_started).map(|(token, _)| token.clone()).collect()
     }
 
     fn stop(&self, order: &StopOrder) {

@@ -2,17 +2,22 @@
 //!
 //! A beat may carry an inventory. What it names and is not the worker's is disowned; what it speaks of
 //! and does not name is asked about ([`inventory::questions`]). Neither changes an attempt: the
-//! worker's answer does, by `take_over` or `report`.
+//! worker's answer does, by `take_over` or `report`. With a whole inventory a worker comes to a new
+//! epoch ([`mod@reconcile`]), once nothing of it is left to end or to ask.
 
 use crate::Cx;
 use crate::error::EngineError;
-use crate::liveness;
+use crate::liveness::{self, force_epoch, gate, renew_epoch};
 use crate::log;
+use fencepost_core::guard::Guard;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::liveness::inventory::{self, Digest, InHand, Taken};
+use fencepost_core::liveness::reconcile::{self, Named, Place};
 use fencepost_core::state::AttemptState;
 use fencepost_core::time::{Span, Timestamp};
+use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Held};
+use fencepost_store::query::installation::{self, Standing};
 use fencepost_store::query::lease::{self, Renewed};
 use fencepost_store::query::{checkpoint, event, task_instance};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +37,12 @@ pub struct Beat {
     pub says: Says,
     /// Earlier calls that had no answer when the inventory was taken.
     pub unanswered: Vec<i64>,
+    /// Of the inventory: what was not started yet.
+    pub unstarted: Vec<Token>,
+    /// The highest epoch that it has seen; 0: none.
+    pub epoch: u32,
+    /// The inventory is its word in the current epoch.
+    pub reconciles: bool,
     /// Checkpoints that came with it.
     pub checkpoints: Vec<(Token, String)>,
 }
@@ -45,6 +56,31 @@ pub enum Says {
     Digest(Digest),
 }
 
+impl Beat {
+    /// A worker that numbers nothing sends everything that it holds with every beat.
+    const fn is_of_old_worker(&self) -> bool {
+        self.call == 0
+    }
+
+    const fn carries_inventory(&self) -> bool {
+        !matches!(self.says, Says::Nothing) || !self.inventory.is_empty()
+    }
+
+    /// Whether it is a whole inventory, and meant for the current epoch.
+    fn is_for_epoch(&self, standing: &Standing) -> bool {
+        if self.is_of_old_worker() {
+            return !gate::is_reconciled(standing);
+        }
+        self.reconciles && self.says == Says::All
+    }
+
+    fn taken(&self) -> Taken<'_> {
+        // What an old worker does not name it may still hold.
+        let call = if self.is_of_old_worker() { i64::MIN } else { self.call };
+        Taken { call, unanswered: &self.unanswered }
+    }
+}
+
 /// What a beat is answered with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Beaten {
@@ -56,10 +92,14 @@ pub struct Beaten {
     pub questions: Vec<Token>,
     /// The digest is another one: the next beat is to name everything.
     pub wants_inventory: bool,
+    /// The current epoch.
+    pub epoch: u32,
+    /// The job has come to it.
+    pub is_reconciled: bool,
 }
 
-/// What the store shows in the hands of each job.
-type Hands = BTreeMap<JobId, BTreeMap<Token, Held>>;
+/// What the store shows in the hands of a job.
+type Hand = BTreeMap<Token, Held>;
 
 /// Takes beats: renews the leases in the order of their jobs, keeps the checkpoints, and looks the
 /// inventories up at once; an answer for each, in their order.
@@ -74,79 +114,182 @@ pub async fn take(cx: &Cx, beats: &[Beat]) -> Result<Vec<Beaten>, EngineError> {
     let over: BTreeSet<JobId> =
         renewed.iter().filter(|(_, renewed)| is_over(renewed)).map(|(job, _)| *job).collect();
     keep_checkpoints(&tx, beats, &over).await?;
-    let hands = hands(&tx, beats).await?;
-    let now = tx.now();
-    tx.commit().await?;
-    let none = BTreeMap::new();
+    let desk = Desk::open(cx, &tx, beats).await?;
     let mut answers = Vec::with_capacity(beats.len());
     for beat in beats {
-        let is_over = over.contains(&beat.job_id);
-        let answer = answer(cx, beat, hands.get(&beat.job_id).unwrap_or(&none), is_over, now);
+        let answer = desk.answer(beat, over.contains(&beat.job_id));
+        if answer.is_reconciled {
+            lease::reach_epoch(&tx, beat.job_id, answer.epoch).await?;
+        }
+        answers.push(answer);
+    }
+    let standing = desk.standing;
+    tx.commit().await?;
+    for (beat, answer) in beats.iter().zip(&answers) {
         // What cannot be noted now is noted when it is asked again.
         let _ = note_questions(cx, beat, &answer.questions).await;
-        answers.push(answer);
+    }
+    if let Some(standing) = standing {
+        keep_epoch(cx, &standing, beats).await?;
     }
     Ok(answers)
 }
 
-fn answer(
-    cx: &Cx,
-    beat: &Beat,
-    hand: &BTreeMap<Token, Held>,
-    is_over: bool,
+/// What answers are made from.
+struct Desk<'a> {
+    cx: &'a Cx,
     now: Timestamp,
-) -> Beaten {
-    let is_foreign = |token: &&Token| !hand.contains_key(*token);
-    let disowned = beat.inventory.iter().filter(is_foreign).copied().collect();
-    let mut beaten = Beaten { is_over, disowned, ..Beaten::default() };
-    match beat.says {
-        _ if is_over || beat.call == 0 => {}
-        Says::Nothing => {}
-        Says::All => {
-            let named = beat.inventory.iter().copied().collect();
-            let taken = Taken { call: beat.call, unanswered: &beat.unanswered };
-            let in_hand: Vec<InHand> = hand
-                .values()
-                .filter(|held| held.state != AttemptState::LostOpen)
-                .map(|held| in_hand(cx, held, now))
-                .collect();
-            beaten.questions = inventory::questions(&taken, &named, &in_hand, cx.settings.guards);
-        }
-        Says::Digest(digest) => {
-            let own = Digest::of(beat.job_id.as_u128(), hand.keys().copied());
-            beaten.wants_inventory = own != digest;
-        }
-    }
-    beaten
+    standing: Option<Standing>,
+    hands: BTreeMap<JobId, Hand>,
+    /// Of those whose beats are for a new epoch: the epoch in which they reconciled last.
+    epochs: BTreeMap<JobId, u32>,
+    /// Of those too: what they name and have not in their hands, as far as it waits for a worker.
+    queued: BTreeSet<Token>,
 }
 
-fn in_hand(cx: &Cx, held: &Held, now: Timestamp) -> InHand {
-    let is_late = |since: Timestamp| now.since(since) >= cx.settings.start_timeout;
-    let is_owed = held.handed_over_at.is_some_and(is_late);
-    InHand { token: held.token, call: held.call, is_owed }
+impl<'a> Desk<'a> {
+    async fn open(cx: &'a Cx, tx: &Tx, beats: &[Beat]) -> Result<Self, EngineError> {
+        let standing = installation::standing(tx).await?;
+        let mut desk = Self {
+            cx,
+            now: tx.now(),
+            standing,
+            hands: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            queued: BTreeSet::new(),
+        };
+        let jobs = unique(beats.iter().filter(|b| b.carries_inventory()).map(|b| b.job_id));
+        for held in attempt::held_by(tx, &jobs).await? {
+            desk.hands.entry(held.job_id).or_default().insert(held.token, held);
+        }
+        let Some(standing) = standing else { return Ok(desk) };
+        let coming: Vec<&Beat> = beats.iter().filter(|b| b.is_for_epoch(&standing)).collect();
+        let jobs = unique(coming.iter().map(|beat| beat.job_id));
+        desk.epochs = lease::epochs(tx, &jobs).await?.into_iter().collect();
+        let is_foreign = |beat: &Beat, token: &Token| {
+            desk.hands.get(&beat.job_id).is_none_or(|hand| !hand.contains_key(token))
+        };
+        let foreign = coming.iter().flat_map(|beat| {
+            beat.inventory.iter().copied().filter(|token| is_foreign(beat, token))
+        });
+        let foreign = unique(foreign);
+        for found in attempt::look(tx, &foreign).await? {
+            if found.state == AttemptState::Queued {
+                desk.queued.insert(found.token);
+            }
+        }
+        Ok(desk)
+    }
+
+    fn answer(&self, beat: &Beat, is_over: bool) -> Beaten {
+        let none = Hand::new();
+        let hand = self.hands.get(&beat.job_id).unwrap_or(&none);
+        let epoch = self.standing.map_or(0, |standing| standing.epoch);
+        let mut beaten = Beaten { is_over, epoch, ..Beaten::default() };
+        let standing = self.standing.filter(|standing| !is_over && beat.is_for_epoch(standing));
+        if let Some(standing) = standing {
+            self.come(beat, hand, &standing, &mut beaten);
+            return beaten;
+        }
+        let is_foreign = |token: &&Token| !hand.contains_key(*token);
+        beaten.disowned = beat.inventory.iter().filter(is_foreign).copied().collect();
+        match beat.says {
+            _ if is_over => {}
+            Says::Nothing => {}
+            Says::All => {
+                let named = beat.inventory.iter().copied().collect();
+                let (taken, in_hand) = (beat.taken(), self.in_hand(hand));
+                beaten.questions =
+                    inventory::questions(&taken, &named, &in_hand, self.cx.settings.guards);
+            }
+            Says::Digest(digest) => {
+                let own = Digest::of(beat.job_id.as_u128(), hand.keys().copied());
+                beaten.wants_inventory = own != digest;
+            }
+        }
+        beaten
+    }
+
+    /// A whole inventory in the current epoch.
+    fn come(&self, beat: &Beat, hand: &Hand, standing: &Standing, beaten: &mut Beaten) {
+        let may_be_forgotten = !gate::is_reconciled(standing);
+        let place = |token: &Token| match hand.get(token) {
+            Some(held) => Place::Own(held.state),
+            None if may_be_forgotten && self.queued.contains(token) => Place::Queued,
+            None => Place::Elsewhere,
+        };
+        let named: Vec<Named> = beat
+            .inventory
+            .iter()
+            .map(|token| Named {
+                token: *token,
+                is_started: !beat.is_of_old_worker() && !beat.unstarted.contains(token),
+                place: place(token),
+            })
+            .collect();
+        let guards = self.cx.settings.guards;
+        let found = reconcile::reconcile(&beat.taken(), &named, &self.in_hand(hand), guards);
+        let known = self.epochs.get(&beat.job_id);
+        // On another server than that of the epoch there is a new one soon.
+        beaten.is_reconciled = found.is_done() && known.is_some() && standing.is_same_server;
+        beaten.disowned = found.disowned;
+        beaten.questions = found.questions;
+    }
+
+    fn in_hand(&self, hand: &Hand) -> Vec<InHand> {
+        let timeout = self.cx.settings.start_timeout;
+        let is_owed = |since: Timestamp| self.now.since(since) >= timeout;
+        hand.values()
+            .filter(|held| held.state != AttemptState::LostOpen)
+            .map(|held| InHand {
+                token: held.token,
+                call: held.call,
+                is_owed: held.handed_over_at.is_some_and(is_owed),
+            })
+            .collect()
+    }
 }
 
-/// What the store shows in the hands of those whose beats carry an inventory.
-async fn hands(tx: &fencepost_store::Tx, beats: &[Beat]) -> Result<Hands, EngineError> {
-    let carries = |beat: &&Beat| beat.says != Says::Nothing || !beat.inventory.is_empty();
-    let jobs: BTreeSet<JobId> = beats.iter().filter(carries).map(|beat| beat.job_id).collect();
-    let jobs: Vec<JobId> = jobs.into_iter().collect();
-    let mut hands = Hands::new();
-    for held in attempt::held_by(tx, &jobs).await? {
-        hands.entry(held.job_id).or_default().insert(held.token, held);
+fn unique<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    items.collect::<BTreeSet<T>>().into_iter().collect()
+}
+
+/// Makes a new epoch if the server is another one, or if a worker has seen what the store has not.
+async fn keep_epoch(cx: &Cx, standing: &Standing, beats: &[Beat]) -> Result<(), EngineError> {
+    if !cx.settings.guards.on(Guard::Epoch) {
+        return Ok(());
     }
-    Ok(hands)
+    if !standing.is_same_server {
+        return renew_epoch(cx).await;
+    }
+    let highest = beats.iter().map(|beat| (seen(beat, standing), beat.job_id)).max();
+    match highest {
+        Some((Some(seen), by)) => force_epoch(cx, seen, standing.epoch, by).await,
+        _ => Ok(()),
+    }
+}
+
+/// The highest epoch that a worker has seen and the store has not: its own word, or that of a token
+/// above the store's counter.
+fn seen(beat: &Beat, standing: &Standing) -> Option<u32> {
+    let is_above = |token: &&Token| {
+        token.epoch() > standing.epoch
+            || (token.epoch() == standing.epoch && token.counter() > standing.counter)
+    };
+    let told = Some(beat.epoch).filter(|epoch| *epoch > standing.epoch);
+    let held = beat.inventory.iter().filter(is_above).map(|token| token.epoch()).max();
+    // The last epoch that a token has room for cannot be followed by another.
+    told.max(held).filter(|epoch| Token::new(epoch.saturating_add(1), 0).is_ok())
 }
 
 /// Checkpoints of attempts that are their worker's.
 async fn keep_checkpoints(
-    tx: &fencepost_store::Tx,
+    tx: &Tx,
     beats: &[Beat],
     over: &BTreeSet<JobId>,
 ) -> Result<(), EngineError> {
-    let tokens: BTreeSet<Token> =
-        beats.iter().flat_map(|beat| beat.checkpoints.iter().map(|(token, _)| *token)).collect();
-    let tokens: Vec<Token> = tokens.into_iter().collect();
+    let tokens =
+        unique(beats.iter().flat_map(|beat| beat.checkpoints.iter().map(|(token, _)| *token)));
     let known: BTreeMap<Token, Attempt> =
         attempt::look(tx, &tokens).await?.into_iter().map(|a| (a.token, a)).collect();
     let mut kept = Vec::new();
@@ -176,7 +319,7 @@ async fn note_questions(cx: &Cx, beat: &Beat, tokens: &[Token]) -> Result<(), En
         let mut line = log::ti_state(ti, ti.state, "server");
         line.kind = "attempt_questioned";
         line.to = None;
-        line.reason = Some("its worker does not name it: asked what became of it".into());
+        line.reason = Some("its worker is asked what became of it".into());
         line.evidence = Some(serde_json::json!({
             "job": beat.job_id.to_string(), "call": beat.call,
         }));

@@ -58,7 +58,12 @@ pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, En
 }
 
 async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, EngineError> {
-    let Some(tx) = owner::begin(cx, "claim", job_id).await? else { return Ok(Vec::new()) };
+    let Some(acting) = owner::begin(cx, "claim", job_id).await? else { return Ok(Vec::new()) };
+    // What is claimed in this epoch is claimed by those who have come to it.
+    if !acting.is_admitted(cx).await? {
+        return Ok(Vec::new());
+    }
+    let tx = acting.tx;
     // One that drains keeps what it has, and gets no more.
     let found = job::get(&tx, job_id).await?.filter(|job| job.state != JobState::Draining);
     let Some(job) = found else { return Ok(Vec::new()) };

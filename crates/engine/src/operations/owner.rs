@@ -5,28 +5,46 @@
 
 use crate::Cx;
 use crate::error::EngineError;
+use crate::liveness::gate;
 use fencepost_core::guard::Guard;
 use fencepost_core::id::JobId;
 use fencepost_store::Tx;
-use fencepost_store::query::lease;
+use fencepost_store::query::{installation, lease};
+
+/// A transaction in the name of a job.
+pub(crate) struct Acting {
+    pub(crate) tx: Tx,
+    /// The epoch in which the job reconciled last; 0: it is not known.
+    pub(crate) epoch: u32,
+}
+
+impl Acting {
+    /// Whether the gate of the epoch lets the job claim and start.
+    pub(crate) async fn is_admitted(&self, cx: &Cx) -> Result<bool, EngineError> {
+        let standing = installation::standing(&self.tx).await?;
+        Ok(gate::admits(cx, standing.as_ref(), self.epoch))
+    }
+}
 
 /// Begins a transaction in the name of a job; `None` if the job is over.
 pub(crate) async fn begin(
     cx: &Cx,
     op: &'static str,
     job: JobId,
-) -> Result<Option<Tx>, EngineError> {
+) -> Result<Option<Acting>, EngineError> {
     let guards = cx.settings.guards;
-    if !guards.on(Guard::OwnerAlive) {
-        return Ok(Some(cx.store.begin(op).await?));
-    }
     if !guards.on(Guard::DeclareRowLock) {
         // Without the lock: what was read before is believed.
         let look = cx.store.read("look_at_owner").await?;
-        let is_alive = lease::is_alive(&look, job).await?;
+        let alive = lease::alive(&look, job).await?;
         drop(look);
-        return Ok(if is_alive { Some(cx.store.begin(op).await?) } else { None });
+        let Some(epoch) = alive else { return Ok(None) };
+        return Ok(Some(Acting { tx: cx.store.begin(op).await?, epoch }));
     }
     let tx = cx.store.begin(op).await?;
-    Ok(if lease::is_alive(&tx, job).await? { Some(tx) } else { None })
+    let alive = lease::alive(&tx, job).await?;
+    if !guards.on(Guard::OwnerAlive) {
+        return Ok(Some(Acting { tx, epoch: alive.unwrap_or(u32::MAX) }));
+    }
+    Ok(alive.map(|epoch| Acting { tx, epoch }))
 }

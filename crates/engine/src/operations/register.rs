@@ -43,12 +43,17 @@ pub struct HandedOver {
 
 const PAGE: u32 = 100;
 
-/// Registers a job, unless a later registration of its home is known. In the same transaction its predecessors end with it as their successor and
-/// their claims become its own; it answers for each of them (`take_over`, `report`).
+/// Registers a job, unless a later registration of its home is known. In the same transaction its
+/// predecessors end with it as their successor and their claims become its own; it answers for each
+/// of them (`take_over`, `report`).
 pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, EngineError> {
     let tx = cx.store.begin("register").await?;
     take_home(cx, &tx, who).await?;
-    let epoch = installation::load(&tx).await?.map_or(1, |row| row.epoch);
+    let epoch = installation::standing(&tx).await?.map_or(1, |standing| match who.kind {
+        // While an epoch is not reconciled a worker has to come to it, as all others.
+        JobKind::Worker => standing.reconciled,
+        _ => standing.epoch,
+    });
     job::insert(&tx, &row(who, &tx, epoch)).await?;
     // Asked for again after a lost answer, perhaps much later.
     if let Some(known) = job::get(&tx, who.job_id).await?.filter(|job| is_over(job.state)) {

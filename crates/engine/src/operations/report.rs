@@ -14,6 +14,7 @@ use crate::Cx;
 use crate::catalog::Version;
 use crate::contention;
 use crate::error::EngineError;
+use crate::liveness::gate;
 use crate::log;
 use crate::scheduler::MARK_NOW;
 use currency::{Currency, current};
@@ -28,6 +29,7 @@ use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, AttemptEnd, LostOpen};
 use fencepost_store::query::checkpoint;
 use fencepost_store::query::event::{self, Event};
+use fencepost_store::query::installation;
 use fencepost_store::query::job;
 use fencepost_store::query::pool;
 use fencepost_store::query::run;
@@ -73,12 +75,22 @@ async fn report_once(
     let tx = cx.store.begin("report").await?;
     let mut batch = Batch::load(cx, &tx, reports).await?;
     batch.recognise(&tx, job_id).await?;
+    if batch.may_be_forgotten(job_id, reports) && !is_settled(cx, &tx).await? {
+        // Its claim or start may be lost with the last commits of another server: it is asked again
+        // once the worker's inventory has been heard.
+        return Err(gate::shut("report").into());
+    }
     let answers: Vec<Answer> =
         reports.iter().map(|report| batch.take(cx, job_id, report)).collect();
     batch.apply(&tx).await?;
     tx.commit().await?;
     cx.wakes.engine();
     Ok(answers)
+}
+
+/// Whether the store's epoch is that of its server, and everybody has come to it.
+async fn is_settled(cx: &Cx, tx: &Tx) -> Result<bool, EngineError> {
+    Ok(gate::is_open(cx, installation::standing(tx).await?.as_ref()))
 }
 
 /// Ends attempts of a job that is over, within a transaction: as reports of its own would, on this
@@ -139,6 +151,17 @@ impl Batch {
             }
         }
         Ok(batch)
+    }
+
+    /// Whether a report is about an attempt that the store does not know to have started.
+    fn may_be_forgotten(&self, job_id: JobId, reports: &[EndReport]) -> bool {
+        reports.iter().filter(|report| report.ending != Ending::NeverRan).any(|report| {
+            self.attempts.get(&report.token).is_some_and(|attempt| match attempt.state {
+                AttemptState::Queued => true,
+                AttemptState::Claimed => attempt.job_id == Some(job_id),
+                _ => false,
+            })
+        })
     }
 
     fn take(&mut self, cx: &Cx, job_id: JobId, report: &EndReport) -> Answer {

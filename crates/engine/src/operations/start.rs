@@ -4,6 +4,7 @@ use super::{Answer, Refused, owner};
 use crate::Cx;
 use crate::contention;
 use crate::error::EngineError;
+use crate::liveness::gate;
 use crate::log;
 use fencepost_core::guard::Guard;
 use fencepost_core::id::{JobId, Token};
@@ -39,10 +40,12 @@ async fn start_once(
     job_id: JobId,
     requests: &[StartRequest],
 ) -> Result<Vec<Answer>, EngineError> {
-    let Some(tx) = owner::begin(cx, "start", job_id).await? else {
+    let Some(acting) = owner::begin(cx, "start", job_id).await? else {
         let fenced = Answer::Refused(Refused::Fenced, "the worker's lease is over".into());
         return Ok(vec![fenced; requests.len()]);
     };
+    let is_admitted = acting.is_admitted(cx).await?;
+    let tx = acting.tx;
     let tokens: Vec<Token> = requests.iter().map(|request| request.token).collect();
     let tis: BTreeMap<TiKey, Ti> = task_instance::of_attempts(&tx, &tokens)
         .await?
@@ -77,6 +80,9 @@ async fn start_once(
             attempt.start_id = Some(request.start_id.clone());
         }
         answers.push(answer);
+    }
+    if !is_admitted && !starts.is_empty() {
+        return Err(gate::shut("start").into());
     }
     attempt::start(&tx, &starts).await?;
     task_instance::change(&tx, &changes).await?;

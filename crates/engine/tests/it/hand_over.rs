@@ -164,6 +164,9 @@ async fn a_registration_that_arrives_after_its_successors_takes_nothing_away() {
         inventory: vec![],
         says: Says::Nothing,
         unanswered: vec![],
+        unstarted: vec![],
+        epoch: 0,
+        reconciles: false,
         checkpoints: vec![],
     };
     beat::take(&world.cx, &[late]).await.unwrap();

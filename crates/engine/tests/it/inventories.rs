@@ -54,8 +54,16 @@ fn inventory(job: JobId, call: i64, named: &[Token], unanswered: &[i64]) -> Beat
         inventory: named.to_vec(),
         says: Says::All,
         unanswered: unanswered.to_vec(),
+        unstarted: Vec::new(),
+        epoch: 0,
+        reconciles: false,
         checkpoints: Vec::new(),
     }
+}
+
+/// Nothing is to be done.
+fn peace() -> Beaten {
+    Beaten { epoch: 1, ..Beaten::default() }
 }
 
 async fn says(world: &World, beat: Beat) -> Beaten {
@@ -114,14 +122,14 @@ async fn one_that_runs_after_all_goes_on() {
     assert_eq!(take_over(&world.cx, job, &said).await.unwrap(), Answer::Accepted);
     // The answer is newer than the inventory that is still on its way.
     assert_eq!(says(&world, inventory(job, 5, &[], &[])).await.questions, []);
-    assert_eq!(says(&world, inventory(job, 7, &[token], &[])).await, Beaten::default());
+    assert_eq!(says(&world, inventory(job, 7, &[token], &[])).await, peace());
     assert_eq!(world.outcomes("d", "r", "t").await, "running");
 }
 
 /// An inventory that was taken before the claim's reply came in arrives after the claim; a worker that
 /// is asked, and has no reply yet, gives the claim up. How many attempts there are then.
 async fn an_old_inventory(guards: Guards, call: i64, unanswered: &[i64]) -> usize {
-    let (world, job) = world(guards).await;
+    let (mut world, job) = world(guards).await;
     let token = claims(&world, job, 4).await;
     for asked in says(&world, inventory(job, call, &[], unanswered)).await.questions {
         assert_eq!(never_ran(&world, job, asked).await, Answer::Accepted);
@@ -147,7 +155,7 @@ async fn a_worker_that_numbers_nothing_is_asked_nothing_and_still_learns_what_is
     claims(&world, job, 0).await;
     let foreign = Token::new(1, 4_000).unwrap();
     let beaten = says(&world, inventory(job, 0, &[foreign], &[])).await;
-    assert_eq!(beaten, Beaten { disowned: vec![foreign], ..Beaten::default() });
+    assert_eq!(beaten, Beaten { disowned: vec![foreign], ..peace() });
 }
 
 #[tokio::test]
@@ -158,9 +166,9 @@ async fn another_digest_asks_for_the_names() {
         let digest = Digest::of(job.as_u128(), tokens.iter().copied());
         Beat { says: Says::Digest(digest), ..inventory(job, 5, &[], &[]) }
     };
-    assert_eq!(says(&world, of(&[token])).await, Beaten::default());
+    assert_eq!(says(&world, of(&[token])).await, peace());
     for other in [vec![], vec![token, Token::new(1, 4_000).unwrap()]] {
-        let wanted = Beaten { wants_inventory: true, ..Beaten::default() };
+        let wanted = Beaten { wants_inventory: true, ..peace() };
         assert_eq!(says(&world, of(&other)).await, wanted);
     }
 }

@@ -116,17 +116,23 @@ pub(super) fn beat(request: Beat) -> Result<beat::Beat, Failure> {
     for (token, content) in request.checkpoints {
         checkpoints.push((attempt_token(&token)?, content));
     }
-    let inventory = request.inventory.iter().map(|token| attempt_token(token));
     Ok(beat::Beat {
         job_id: job(&request.job_id)?,
         seq: request.seq,
         call: request.call,
         says: says(request.says)?,
         unanswered: request.unanswered,
+        unstarted: tokens(&request.unstarted)?,
+        epoch: request.epoch,
+        reconciles: request.reconciles,
         loop_age: Span::from_millis(i64::try_from(request.loop_age_ms).unwrap_or(i64::MAX)),
-        inventory: inventory.collect::<Result<_, _>>()?,
+        inventory: tokens(&request.inventory)?,
         checkpoints,
     })
+}
+
+fn tokens(names: &[String]) -> Result<Vec<Token>, Failure> {
+    names.iter().map(|name| attempt_token(name)).collect()
 }
 
 fn says(says: Says) -> Result<beat::Says, Failure> {
@@ -148,6 +154,8 @@ pub(super) fn beaten(taken: &beat::Beaten) -> Beaten {
         disowned: names(&taken.disowned),
         questions: names(&taken.questions),
         wants_inventory: taken.wants_inventory,
+        epoch: taken.epoch,
+        is_reconciled: taken.is_reconciled,
     }
 }
 

@@ -66,6 +66,19 @@ impl AttemptHost for SimHost {
         Ok(state.registrations)
     }
 
+    fn kept_epoch(&self, _home: &Path) -> Result<u32, HostError> {
+        Ok(self.0.state().epoch)
+    }
+
+    fn keep_epoch(&self, _home: &Path, epoch: u32) -> Result<(), HostError> {
+        self.0.state().epoch = epoch;
+        Ok(())
+    }
+
+    fn was_archived(&self, _home: &Path, _name: &str) -> bool {
+        false
+    }
+
     fn survey(&self) -> Result<Vec<String>, HostError> {
         Ok(self.0.left())
     }

@@ -2,7 +2,7 @@
 //! off.
 //!
 //! A renewal changes no column that an index or a foreign key looks at. What ends a job locks its row
-//! first ([`lock`]); what acts for a job asserts that it still may ([`assert_own`], [`is_alive`]) in
+//! first ([`lock`]); what acts for a job asserts that it still may ([`assert_own`], [`alive`]) in
 //! the transaction that acts, so the two never cross.
 
 use crate::db::Columns;
@@ -234,13 +234,15 @@ pub async fn assert_own(tx: &Tx, job: JobId, epoch: u32) -> Result<bool, StoreEr
 
 const LEASE_ALIVE: Stmt = Stmt::same(
     "lease_alive",
-    "SELECT job_id FROM job WHERE job_id = $1 AND state IN ('running', 'draining')",
+    "SELECT epoch FROM job WHERE job_id = $1 AND state IN ('running', 'draining')",
 )
 .locking(" FOR KEY SHARE");
 
-/// Whether a job is not over; it cannot be declared lost until this transaction ends.
-pub async fn is_alive(tx: &Tx, job: JobId) -> Result<bool, StoreError> {
-    Ok(tx.query_opt(&LEASE_ALIVE, values![job]).await?.is_some())
+/// The epoch in which a job reconciled last, if it is not over; it cannot be declared lost until this
+/// transaction ends.
+pub async fn alive(tx: &Tx, job: JobId) -> Result<Option<u32>, StoreError> {
+    let Some(row) = tx.query_opt(&LEASE_ALIVE, values![job]).await? else { return Ok(None) };
+    row.columns("job").number().map(Some)
 }
 
 const LEASE_EPOCH: Stmt = Stmt::same(

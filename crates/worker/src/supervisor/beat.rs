@@ -10,13 +10,16 @@
 use super::calls::Numbered;
 use super::checkpoint::Seen;
 use super::lease::instant;
-use super::{Shared, question};
+use super::{Shared, epoch, question};
 use fencepost_api::execution::{Beat, Beaten, ExecutionApi, Says, StopOrder};
 use fencepost_api::problem::Problem;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::liveness::inventory::{self, Digest, Form, Pace};
 use std::pin::Pin;
 use std::sync::Arc;
+
+/// How much sooner than usual beats follow each other while an epoch is reconciled.
+const BEHIND: u32 = 4;
 
 /// Runs a future to its end, elsewhere; `Err` gives it back if that cannot be done.
 pub type Host = Arc<dyn Fn(Beating) -> Result<(), Beating> + Send + Sync>;
@@ -84,13 +87,15 @@ pub(super) async fn begin(shared: &Arc<Shared>) {
 async fn run(shared: Arc<Shared>, mut memory: Memory) {
     let interval = shared.settings.heartbeat_interval;
     while !shared.lease.is_done() && !shared.lease.is_over() {
-        super::pause(interval).await;
+        // The server waits for what this worker holds: sooner than for its lease.
+        let soon = shared.epochs.is_behind();
+        super::pause(if soon { interval / BEHIND } else { interval }).await;
         memory.quiet += 1;
         memory.pace.turned();
         if shared.settings.lease.is_none() {
             push(&shared);
             // With nothing running a beat is a sign of life and an empty inventory.
-            if shared.active().is_empty() && memory.quiet < inventory::EVERY {
+            if !soon && shared.active().is_empty() && memory.quiet < inventory::EVERY {
                 continue;
             }
         }
@@ -110,7 +115,12 @@ async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
     memory.seen.keep(&held);
     let checkpoints = checkpoints(shared, &mut memory.seen);
     let now_ns = (shared.settings.now_ns)();
+    let reconciles = shared.epochs.is_behind();
+    if reconciles {
+        memory.pace.ask();
+    }
     let (inventory, says) = say(shared, &mut memory.pace, held, &number);
+    let unstarted = if says == Says::All { shared.unstarted_tokens() } else { Vec::new() };
     let numbered = shared.lease.beat(instant(now_ns));
     memory.seq += 1;
     let beat = Beat {
@@ -120,6 +130,9 @@ async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
         call: number.call,
         inventory,
         unanswered: number.unanswered.unwrap_or_default(),
+        unstarted,
+        epoch: shared.epochs.kept(),
+        reconciles,
         checkpoints,
         says,
     };
@@ -141,6 +154,7 @@ async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
     if let Some(beat) = numbered {
         shared.lease.acknowledged(beat);
     }
+    epoch::note(shared, &answer).await;
     disown(shared, answer.disowned);
     question::answer(shared, answer.questions);
     if numbered.is_some() {

@@ -53,7 +53,10 @@ pub(super) async fn start_all(shared: &Arc<Shared>, claims: Vec<(String, Assignm
     shared.pass("accepted");
     for (one, answer) in ready.into_iter().zip(answers) {
         match answer {
-            Answer::Accepted => launch(shared, one).await,
+            Answer::Accepted => {
+                shared.started(&one.assignment.token);
+                launch(shared, one).await;
+            }
             Answer::Refused { reason, detail } => refuse(shared, one, (reason, &detail)).await,
         }
     }

@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 /// What is known without looking at the disk.
 enum Known {
+    /// It runs, or ran and is being reported.
     Running(String),
-    /// Its start or its report is on its way.
+    /// Its start or the look at it is on its way.
     UnderWay,
     /// This was accepted once, and the store has forgotten it.
     Reported(Box<Sent>),
@@ -46,9 +47,11 @@ async fn one(shared: &Arc<Shared>, token: String) {
 fn known(shared: &Shared, token: &str) -> Known {
     let mut active = shared.active();
     if let Some(active) = active.get(token) {
-        let Some(running) = &active.running else { return Known::UnderWay };
-        let level = running.progress().level.map_or_else(String::new, |l| l.as_str().to_owned());
-        return Known::Running(level);
+        let level = active.running.as_ref().and_then(|running| running.progress().level);
+        // What ran and is reported now was ours too: the store may have forgotten that.
+        let is_ours = active.is_started && !active.is_disowned && !active.name.is_empty();
+        let level = level.map_or_else(String::new, |level| level.as_str().to_owned());
+        return if is_ours { Known::Running(level) } else { Known::UnderWay };
     }
     active.insert(token.to_owned(), Active { name: token.to_owned(), ..Active::default() });
     let sent = shared.sent().iter().find(|sent| sent.report.token == token).cloned();

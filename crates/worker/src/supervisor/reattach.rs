@@ -6,7 +6,7 @@
 //! cannot be told is looked at again, never guessed.
 
 use super::launch::{blocking, start_all, watch};
-use super::{Shared, report};
+use super::{Active, Shared, report};
 use crate::attempt::{Absence, Attached, RunningAttempt};
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::Lease;
@@ -23,21 +23,39 @@ pub(super) enum State {
     Unknown,
 }
 
-pub(super) async fn take_over(shared: &Arc<Shared>, handed_over: Vec<HandedOver>) {
+/// What lies in the home, and whether it is in hand as something to be ended.
+pub(super) type Names = BTreeMap<String, bool>;
+
+/// Takes what was handed over into hand, and what else lies in the home: it may still run.
+pub(super) async fn hold(shared: &Arc<Shared>, handed_over: &[HandedOver]) -> Names {
+    for one in handed_over {
+        let active = Active { is_started: one.started, ..Active::default() };
+        shared.active().insert(one.assignment.token.clone(), active);
+    }
     let names = survey(shared).await;
+    let hold = |name: &String| {
+        let token = token_of(name);
+        // An earlier start of an attempt says nothing about the one that followed.
+        newest_name(&names, token) == *name && shared.take_disowned(token, name)
+    };
+    names.iter().map(|name| (name.clone(), hold(name))).collect()
+}
+
+pub(super) fn take_over(shared: &Arc<Shared>, handed_over: Vec<HandedOver>, found: Names) {
+    let names: BTreeSet<String> = found.keys().cloned().collect();
     let mut known: BTreeSet<String> = BTreeSet::new();
+    // What is to be ended is not held up by what goes on.
+    for one in &handed_over {
+        known.insert(newest_name(&names, &one.assignment.token));
+    }
+    for (name, is_taken) in found.into_iter().filter(|(name, _)| !known.contains(name)) {
+        forget(shared, name, is_taken);
+    }
     for one in handed_over {
         let newest = newest_name(&names, &one.assignment.token);
-        known.insert(newest.clone());
         // Beside each other: what cannot be told yet does not hold up the others, nor new work.
         let worker = Arc::clone(shared);
         shared.nursery.add(async move { settle(&worker, one, newest).await });
-    }
-    for name in names.iter().filter(|name| !known.contains(*name)) {
-        let token = token_of(name);
-        // An earlier start of an attempt says nothing about the one that followed.
-        let is_newest = newest_name(&names, token) == *name;
-        forget(shared, name.clone(), is_newest && shared.take_disowned(token, name));
     }
 }
 

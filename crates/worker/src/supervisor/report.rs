@@ -126,6 +126,8 @@ pub(super) async fn outcome_known(
 pub(super) async fn send(shared: &Arc<Shared>, name: String, report: Report) {
     if let Some(active) = shared.active().get_mut(&report.token) {
         active.running = None;
+        // It was in our hands, whatever the store remembers of that.
+        active.name.clone_from(&name);
     }
     // The receiver lives as long as the worker.
     let _ = shared.ended.send(Ended { name, report }).await;

@@ -52,7 +52,8 @@ fn load_work(connection: &Connection) {
     connection
         .execute_batch(
             "BEGIN;
-             INSERT INTO installation VALUES (1, 'i', 1, 1000000, 1);
+             INSERT INTO installation (one, installation_id, epoch, counter, created_at)
+                VALUES (1, 'i', 1, 1000000, 1);
              INSERT INTO job (job_id, kind, state, name, host, pid, pid_start, boot_id, machine_id,
                  home_id, version, queues, slots, lease_ttl, renew_seq, renewed_at, started_at,
                  ended_at, succeeded_by, detached) VALUES ('w', 'worker', 'running', 'w', 'h', 1, 1, 'b', 'm', 'home',
