@@ -3,6 +3,8 @@
 use crate::Cx;
 use crate::catalog::Version;
 use crate::error::{EngineError, Refusal};
+use crate::liveness::gate;
+use crate::liveness::reconcile::{self, stays_apart};
 use crate::operations::find_run;
 use fencepost_core::state::{RunState, TiState};
 use fencepost_core::time::Timestamp;
@@ -14,6 +16,7 @@ use fencepost_store::query::job;
 use fencepost_store::query::pool;
 use fencepost_store::query::run::{self, Run};
 use fencepost_store::query::task_instance::{self, Ti};
+use fencepost_store::query::{installation, lease};
 
 /// What became of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,6 +221,9 @@ async fn task_gates(
         let text = format!("depends_on_past: {} of {name} has not ended well", ti.task_id);
         gates.add("depends_on_past", false, text);
     }
+    if matches!(ti.state, TiState::Scheduled | TiState::Queued) {
+        epoch_gate(cx, tx, version, ti, gates).await?;
+    }
     if matches!(ti.state, TiState::Scheduled | TiState::None) {
         limit_gates(tx, version, row, ti, gates).await?;
     }
@@ -253,6 +259,35 @@ async fn upstream_gate(
     let text = format!("waits for {}", waiting.join(", "));
     gates.add("upstream_not_done", false, text);
     gates.hold(waiting, None);
+    Ok(())
+}
+
+/// Shown only where it blocks: an epoch is the exception.
+async fn epoch_gate(
+    cx: &Cx,
+    tx: &Tx,
+    version: &Version,
+    ti: &Ti,
+    gates: &mut Gates,
+) -> Result<(), EngineError> {
+    const CODE: &str = "epoch_reconciling";
+    let Some(standing) = installation::standing(tx).await? else { return Ok(()) };
+    if !gate::is_open(cx, Some(&standing)) {
+        let behind = lease::behind(tx, standing.epoch).await?;
+        let until = gate::until(&standing, lease::longest_ttl(tx).await?);
+        let text =
+            format!("the store lost its last commits: epoch {} is reconciled", standing.epoch);
+        if gates.add(CODE, false, text) {
+            gates.hold(behind, Some(format!("wait for these workers, at most until {until}")));
+        }
+        return Ok(());
+    }
+    let task = version.dag.tasks.get(ti.key.task_index as usize);
+    let apart = reconcile::apart_until(tx).await?.filter(|_| task.is_some_and(stays_apart));
+    if let Some(until) = apart {
+        let text = format!("not before {until}: a worker of an earlier epoch may still run it");
+        gates.add(CODE, false, text);
+    }
     Ok(())
 }
 

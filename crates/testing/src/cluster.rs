@@ -38,6 +38,9 @@ timezone = UTC
 listen_addresses = '127.0.0.1'
 ";
 
+/// Where a copy of the data lies until it is promoted.
+const COPY: &str = "copy";
+
 /// How a server is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -146,6 +149,27 @@ impl Cluster {
         self.program("pg_ctl", |command| {
             command.arg("-D").arg(self.data()).args(["-w", "-t", "60", "-m", mode, "stop"]);
         })
+    }
+
+    /// Takes a copy of it that can be promoted. The server needs `wal_level = replica` and two WAL
+    /// senders.
+    pub fn back_up(&self) -> Result<()> {
+        let port = self.port.to_string();
+        self.program("pg_basebackup", |command| {
+            command.arg("-D").arg(self.dir.join(COPY)).arg("-h").arg(&self.dir);
+            command.args(["-p", &port, "-U", "postgres", "-X", "stream", "-c", "fast", "-N"]);
+        })
+    }
+
+    /// The server dies, and its copy is promoted in its place: what was committed since the
+    /// [back-up](Self::back_up) is lost, and the timeline is another one.
+    pub fn fail_over(&mut self) -> Result<()> {
+        self.end(End::Immediate)?;
+        fs::rename(self.data(), self.dir.join("dead"))?;
+        fs::rename(self.dir.join(COPY), self.data())?;
+        self.write("data/standby.signal", "")?;
+        self.run_again()?;
+        self.sql("postgres", "SELECT pg_promote()").map(drop)
     }
 
     /// The address of a database, by TCP.

@@ -10,6 +10,7 @@ use fencepost_engine::Settings;
 use fencepost_engine::operations::Answer;
 use fencepost_engine::operations::beat::{Beat, Beaten, Says, take};
 use fencepost_engine::operations::claim::{Wants, claim};
+use fencepost_engine::operations::register::{Identity, register};
 use fencepost_engine::operations::report::{EndReport, report};
 use fencepost_engine::operations::start::{StartRequest, start};
 use fencepost_engine::operations::take_over::{Found, Said, take_over};
@@ -184,8 +185,8 @@ async fn an_unanswered_hand_over_becomes_a_question_and_never_a_loss() {
     // It registers, and its answer is never sent.
     world.workers[0].is_paused = true;
     let job = world.cx.env.job_id();
-    let who = world.workers[0].identity(job);
-    fencepost_engine::operations::register::register(&world.cx, &who).await.unwrap();
+    let who = Identity { registration: 99, ..world.workers[0].identity(job) };
+    register(&world.cx, &who).await.unwrap();
     let named = |call| inventory(job, call, &[token], &[]);
     assert_eq!(says(&world, named(1)).await.questions, []);
     world.pass_time(world.cx.settings.start_timeout);

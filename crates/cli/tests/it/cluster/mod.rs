@@ -3,6 +3,7 @@
 mod death;
 mod kill9;
 mod outage;
+mod promotion;
 mod refusals;
 mod rolling;
 mod world;

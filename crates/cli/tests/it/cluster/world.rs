@@ -12,7 +12,9 @@ use std::process::{Child, Command, Stdio};
 
 pub(crate) struct Cluster {
     folder: tempfile::TempDir,
-    database: Database,
+    url: String,
+    /// `None`: on a server of its own.
+    database: Option<Database>,
     /// Settings of every role, as variables.
     env: Vec<(String, String)>,
     /// Where the first server listened: a later one listens there again.
@@ -30,13 +32,19 @@ pub(crate) struct Role {
 impl Cluster {
     /// A migrated database, with tokens; no role runs yet.
     pub(crate) fn new() -> Self {
+        let database = Database::empty().unwrap();
+        let url = database.url().to_owned();
+        Self { database: Some(database), ..Self::on(url) }
+    }
+
+    /// Likewise, on a database of a server of its own.
+    pub(crate) fn on(url: String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("dags")).unwrap();
-        let database = Database::empty().unwrap();
         let (admin, worker) = (String::new(), String::new());
-        let address = RefCell::default();
-        let mut cluster = Self { folder, database, env: Vec::new(), address, admin, worker };
-        let url = cluster.database.url().to_owned();
+        let (address, env) = (RefCell::default(), Vec::new());
+        let mut cluster = Self { folder, url, database: None, env, address, admin, worker };
+        let url = cluster.url.clone();
         cluster.must(&["db", "migrate", "--store", &url]);
         let token = |role| {
             cluster.must(&["tokens", "create", "--role", role, "--store", &url]).trim().to_owned()
@@ -46,11 +54,11 @@ impl Cluster {
     }
 
     pub(crate) fn url(&self) -> &str {
-        self.database.url()
+        &self.url
     }
 
     pub(crate) fn database(&self) -> &Database {
-        &self.database
+        self.database.as_ref().unwrap()
     }
 
     /// A setting of every role that starts from now on.
