@@ -140,6 +140,8 @@ struct Desk<'a> {
     cx: &'a Cx,
     now: Timestamp,
     standing: Option<Standing>,
+    /// The store may have lost its last commits: what it does not know now it may have known.
+    may_have_lost: bool,
     hands: BTreeMap<JobId, Hand>,
     /// Of those whose beats are for a new epoch: the epoch in which they reconciled last.
     epochs: BTreeMap<JobId, u32>,
@@ -154,6 +156,11 @@ impl<'a> Desk<'a> {
             cx,
             now: tx.now(),
             standing,
+            may_have_lost: standing.is_some_and(|standing| {
+                !standing.is_same_server
+                    || !gate::is_reconciled(&standing)
+                    || beats.iter().any(|beat| seen(beat, &standing).is_some())
+            }),
             hands: BTreeMap::new(),
             epochs: BTreeMap::new(),
             queued: BTreeSet::new(),
@@ -191,6 +198,10 @@ impl<'a> Desk<'a> {
             self.come(beat, hand, &standing, &mut beaten);
             return beaten;
         }
+        if self.may_have_lost {
+            // A word that was not given in the new epoch ends nothing.
+            return beaten;
+        }
         let is_foreign = |token: &&Token| !hand.contains_key(*token);
         beaten.disowned = beat.inventory.iter().filter(is_foreign).copied().collect();
         match beat.says {
@@ -215,6 +226,8 @@ impl<'a> Desk<'a> {
         let may_be_forgotten = !gate::is_reconciled(standing);
         let place = |token: &Token| match hand.get(token) {
             Some(held) => Place::Own(held.state),
+            // An old worker cannot say that it runs: it has to end it.
+            None if beat.is_of_old_worker() => Place::Elsewhere,
             None if may_be_forgotten && self.queued.contains(token) => Place::Queued,
             None => Place::Elsewhere,
         };

@@ -52,7 +52,7 @@ pub async fn register(cx: &Cx, who: &Identity) -> Result<Vec<HandedOver>, Engine
     let epoch = installation::standing(&tx).await?.map_or(1, |standing| match who.kind {
         // While an epoch is not reconciled a worker has to come to it, as all others.
         JobKind::Worker => standing.reconciled,
-        _ => standing.epoch,
+        JobKind::Scheduler | JobKind::Server | JobKind::Triggerer => standing.epoch,
     });
     job::insert(&tx, &row(who, &tx, epoch)).await?;
     // Asked for again after a lost answer, perhaps much later.

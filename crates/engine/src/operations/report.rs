@@ -159,7 +159,10 @@ impl Batch {
             self.attempts.get(&report.token).is_some_and(|attempt| match attempt.state {
                 AttemptState::Queued => true,
                 AttemptState::Claimed => attempt.job_id == Some(job_id),
-                _ => false,
+                AttemptState::Running
+                | AttemptState::Stopping
+                | AttemptState::LostOpen
+                | AttemptState::Ended => false,
             })
         })
     }

@@ -97,7 +97,10 @@ async fn may_be_forgotten(tx: &Tx, own: &Attempt, job_id: JobId) -> Result<bool,
     let is_early = match own.state {
         AttemptState::Queued => true,
         AttemptState::Claimed => own.job_id == Some(job_id),
-        _ => false,
+        AttemptState::Running
+        | AttemptState::Stopping
+        | AttemptState::LostOpen
+        | AttemptState::Ended => false,
     };
     let standing = if is_early { installation::standing(tx).await? } else { None };
     Ok(standing.is_some_and(|standing| !gate::is_reconciled(&standing)))
@@ -111,9 +114,10 @@ async fn record_again(
     (own, ti): (&Attempt, &Ti),
 ) -> Result<Option<Event>, EngineError> {
     let Some(job) = job::get(tx, job_id).await? else { return Ok(None) };
-    let claimed = match own.state {
-        AttemptState::Queued => attempt_next(own.state, AttemptEvent::Claim),
-        state => Ok(state),
+    let claimed = if own.state == AttemptState::Queued {
+        attempt_next(own.state, AttemptEvent::Claim)
+    } else {
+        Ok(own.state)
     };
     let started = claimed.and_then(|state| attempt_next(state, AttemptEvent::Start));
     let record = TiRecord { state: ti.state, token: ti.token };

@@ -5,7 +5,7 @@ use fencepost_core::time::Span;
 use fencepost_engine::error::{EngineError, Refusal};
 use fencepost_engine::operations::beat::{self, Beat, Says};
 use fencepost_engine::operations::claim::{Wants, claim};
-use fencepost_engine::operations::register::{leave, register};
+use fencepost_engine::operations::register::{Identity, leave, register};
 
 const ONE: &str = "
 dag_id: d
@@ -134,7 +134,7 @@ async fn a_registration_whose_answer_was_lost_is_answered_again_in_full() {
     world.settle().await;
     let token = world.machine.token_of("t");
     let job = world.cx.env.job_id();
-    let who = world.workers[0].identity(job);
+    let who = Identity { registration: 99, ..world.workers[0].identity(job) };
     for _ in 0..2 {
         let handed = register(&world.cx, &who).await.unwrap();
         let tokens: Vec<_> = handed.iter().map(|one| one.attempt.token).collect();
@@ -153,7 +153,7 @@ async fn a_registration_that_arrives_after_its_successors_takes_nothing_away() {
     world.settle().await;
     let owner = world.attempt(world.machine.token_of("t")).await.job_id;
     let late = register(&world.cx, &old).await.unwrap_err();
-    assert!(matches!(late, EngineError::Refused(Refusal::AlreadyTerminal { .. })), "{late}");
+    assert!(matches!(late, EngineError::Refused(Refusal::StaleHome { .. })), "{late}");
     assert_eq!(world.attempt(world.machine.token_of("t")).await.job_id, owner);
     // Nor does its beat bring it back.
     let late = Beat {

@@ -77,10 +77,16 @@ async fn ended_well(world: &World, job: JobId, token: Token) -> Result<Answer, S
     answers.map(|mut answers| answers.remove(0)).map_err(|error| error.to_string())
 }
 
-/// A whole inventory: what runs, and what was not started.
 async fn comes(world: &World, job: JobId, runs: &[Token], unstarted: &[Token]) -> Beaten {
     let seq = world.now().as_micros();
-    let beat = Beat {
+    world.pass_time(Span::from_micros(1));
+    let beat = whole(job, seq, runs, unstarted);
+    take(&world.cx, &[beat]).await.unwrap().remove(0)
+}
+
+/// A whole inventory: what runs, and what was not started.
+fn whole(job: JobId, seq: i64, runs: &[Token], unstarted: &[Token]) -> Beat {
+    Beat {
         job_id: job,
         seq,
         loop_age: Span::ZERO,
@@ -92,9 +98,7 @@ async fn comes(world: &World, job: JobId, runs: &[Token], unstarted: &[Token]) -
         epoch: 1,
         reconciles: true,
         checkpoints: Vec::new(),
-    };
-    world.pass_time(Span::from_micros(1));
-    take(&world.cx, &[beat]).await.unwrap().remove(0)
+    }
 }
 
 async fn kinds(world: &World, kind: &str) -> usize {
@@ -125,7 +129,8 @@ async fn i20_what_is_claimed_in_a_new_epoch_is_claimed_after_all_have_come_to_it
     assert!(why.summary.contains("may still run it"), "{}", why.summary);
     world.pass_time(TTL);
     world.plan().await;
-    assert_eq!(claims(&world, job).await.len(), 1);
+    claims(&world, job).await;
+    assert_eq!(world.outcomes("d", "r", "b").await, "never_ran none, claimed");
     assert_eq!(kinds(&world, "epoch_reconciled").await, 1);
 }
 
@@ -152,6 +157,23 @@ async fn i20_what_runs_though_the_store_forgot_it_is_recorded_again_or_ended() {
     assert_eq!(ended_well(&world, job, known).await.unwrap(), Answer::Accepted);
     assert_eq!(world.outcomes("d", "r", "a").await, "success none");
     assert_eq!(kinds(&world, "claim_recorded_again").await, 1);
+}
+
+#[tokio::test]
+async fn i20_an_inventory_of_the_epoch_before_ends_nothing() {
+    let (world, job) = world(Guards::all()).await;
+    let known = world.attempts("d", "r", "a").await[0].token;
+    fails_over(&world).await;
+    let seq = world.now().as_micros();
+    let before = Beat { reconciles: false, ..whole(job, seq, &[known], &[]) };
+    let beaten = take(&world.cx, &[before]).await.unwrap().remove(0);
+    assert_eq!(beaten, Beaten { epoch: 2, ..Beaten::default() });
+    // One that numbers nothing cannot say that it runs.
+    let old = Beat { call: 0, reconciles: false, ..whole(job, seq + 1, &[known], &[]) };
+    let beaten = take(&world.cx, &[old]).await.unwrap().remove(0);
+    assert_eq!(beaten.disowned, [known]);
+    let old = Beat { call: 0, reconciles: false, ..whole(job, seq + 2, &[], &[]) };
+    assert!(take(&world.cx, &[old]).await.unwrap()[0].is_reconciled);
 }
 
 #[tokio::test]
