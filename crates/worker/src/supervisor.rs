@@ -179,7 +179,7 @@ async fn work(
     if shared.settings.ships_logs {
         shared.nursery.add(ship::run(Arc::clone(shared)));
     }
-    reattach::take_over(shared, registered.handed_over, names).await;
+    reattach::take_over(shared, registered.handed_over, names);
     while !*stop.borrow() && !shared.lease.is_over() {
         tokio::select! {
             biased;

@@ -2,8 +2,8 @@
 
 use super::Network;
 use fencepost_api::execution::{
-    Answer, Beat, Beaten, ExecutionApi, LogAnswer, LogPiece, Poll, Polled, Register,
-    Registered, Reply, Report, Start, TakeOver,
+    Answer, Beat, Beaten, ExecutionApi, LogAnswer, LogPiece, Poll, Polled, Register, Registered,
+    Reply, Report, Start, TakeOver,
 };
 use std::time::Duration;
 
