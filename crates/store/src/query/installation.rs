@@ -78,6 +78,10 @@ const INSTALLATION_STANDING: Stmt = Stmt::split(
         live!(system),
         " THEN 1 ELSE 0 END FROM installation WHERE one = 1"
     ),
+)
+.in_memory(
+    "SELECT epoch, reconciled, epoch_at, counter, server = (SELECT now FROM server)
+     FROM installation WHERE one = 1",
 );
 
 /// How the installation stands; `None` if the store was never used.
@@ -125,7 +129,7 @@ const EPOCH_RENEW: Stmt = Stmt::split(
 )
 .in_memory(
     "UPDATE installation SET epoch = MAX(epoch + 1, $1 + 1, (SELECT now FROM server) + 1),
-        server = (SELECT now FROM server)
+        epoch_at = $2, server = (SELECT now FROM server)
      WHERE one = 1 AND server <> (SELECT now FROM server) RETURNING epoch",
 );
 
