@@ -39,6 +39,8 @@ struct State {
     heard: Duration,
     /// When workers were declared lost, with their TTLs.
     gone: Vec<(Duration, Duration)>,
+    /// The store is another one, whose rows tell nothing of what was really renewed.
+    is_unsure: bool,
     /// Who declared what is not worked off yet.
     unsettled: BTreeMap<JobId, Option<JobId>>,
 }
@@ -51,6 +53,8 @@ struct Known {
     renewed: Duration,
     /// Of the time since then, in which others were heard.
     silent: Duration,
+    /// It has not renewed since the store became another one.
+    is_unsure: bool,
 }
 
 impl Witness {
@@ -72,7 +76,8 @@ impl Witness {
 
     /// The store is another one: what was known of it is worth nothing.
     pub fn forget(&self) {
-        *self.state() = State { heard: self.time.elapsed(), ..State::default() };
+        let (heard, is_unsure) = (self.time.elapsed(), true);
+        *self.state() = State { heard, is_unsure, ..State::default() };
     }
 
     /// Whether a job of that process's name was declared lost.
@@ -88,6 +93,7 @@ impl Witness {
         for job in &live {
             was_heard |= state.look(job, now);
         }
+        state.is_unsure = false;
         let ids: BTreeSet<JobId> = live.iter().map(|job| job.job_id).collect();
         // Those that left in order. (The lost are taken out as they are declared.)
         state.live.retain(|id, _| ids.contains(id));
@@ -167,6 +173,7 @@ impl State {
             Some(known) if known.seq == job.renew_seq => return false,
             Some(known) => {
                 (known.seq, known.renewed, known.silent) = (job.renew_seq, now, Duration::ZERO);
+                known.is_unsure = false;
             }
             None => {
                 self.newest.insert(job.name.clone(), job.job_id);
@@ -177,6 +184,7 @@ impl State {
                     seq: job.renew_seq,
                     renewed: now,
                     silent: Duration::ZERO,
+                    is_unsure: self.is_unsure,
                 };
                 self.live.insert(job.job_id, known);
             }
@@ -197,6 +205,9 @@ impl State {
 
     /// What is wrong with a declaration, if anything is.
     fn judge(&mut self, known: &Known, now: Duration) -> Option<String> {
+        if known.is_unsure {
+            return None;
+        }
         let (name, ttl) = (&known.name, known.ttl);
         let since = now.saturating_sub(known.renewed);
         if since < ttl {

@@ -20,7 +20,7 @@ use super::{Absence, AbsentAttempt, HostError};
 use crate::cgroup::Leaf;
 use crate::clock::BootId;
 use crate::dir::AttemptDir;
-use crate::outcome::OutcomeKind;
+use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::{Page, Phase};
 use crate::process::{self, ProcessId, pid_namespace};
 use crate::spec::{Level, ShimSpec};
@@ -34,14 +34,14 @@ const MARKER: &str = "FENCEPOST_ATTEMPT_ID";
 /// A lock that is free and no outcome.
 pub(super) struct OsAbsent {
     dir: AttemptDir,
-    /// Held until the proof is written or given up.
-    _lock: File,
+    /// Held until the proof is written or given up; `None` only without that guard.
+    lock: Option<File>,
     boot: HomeBoot,
 }
 
 impl OsAbsent {
-    pub(super) fn new(dir: AttemptDir, lock: File, boot: HomeBoot) -> Self {
-        Self { dir, _lock: lock, boot }
+    pub(super) fn new(dir: AttemptDir, lock: Option<File>, boot: HomeBoot) -> Self {
+        Self { dir, lock, boot }
     }
 
     fn token(&self) -> String {
@@ -60,6 +60,10 @@ enum Tree {
 
 impl AbsentAttempt for OsAbsent {
     fn prove(self: Box<Self>) -> Result<Absence, HostError> {
+        if self.lock.is_none() {
+            let outcome = Outcome::bare(&self.token(), OutcomeKind::NeverRan);
+            return Ok(Absence::Proven(outcome));
+        }
         if let Some(outcome) = read_outcome(&self.dir)? {
             return Ok(Absence::Proven(outcome));
         }

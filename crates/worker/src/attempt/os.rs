@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use fencepost_core::guard::{Guard, Guards};
 use rustix::event::{Timespec, poll};
 use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
 use rustix::io::Errno;
@@ -47,6 +48,7 @@ pub struct OsHost {
     exe: PathBuf,
     args: Vec<OsString>,
     boot: HomeBoot,
+    guards: Guards,
 }
 
 impl OsHost {
@@ -67,7 +69,12 @@ impl OsHost {
                 .and_then(|()| fs::set_permissions(&attempts, Permissions::from_mode(0o711)))
                 .map_err(HostError::io("making", &attempts))?;
         }
-        Ok(Self { attempts, exe: exe.into(), args, boot })
+        Ok(Self { attempts, exe: exe.into(), args, boot, guards: Guards::all() })
+    }
+
+    /// The same with other guards, for the tests that show what each of them is for.
+    pub fn with_guards(self, guards: Guards) -> Self {
+        Self { guards, ..self }
     }
 
     fn checked(&self, name: &str) -> Result<AttemptDir, HostError> {
@@ -124,11 +131,17 @@ impl AttemptHost for OsHost {
         if lock_unless_alive(&lock, &dir)? {
             return Ok(match read_outcome(&dir)? {
                 Some(outcome) => Attached::Ended(outcome),
-                None => Attached::Absent(Box::new(OsAbsent::new(dir, lock, self.boot))),
+                None => Attached::Absent(Box::new(OsAbsent::new(dir, Some(lock), self.boot))),
             });
         }
         let page = Page::open(&dir).map_err(|_| HostError::Starting(dir.name()))?;
-        let shim = page.shim().ok_or_else(|| HostError::Starting(dir.name()))?;
+        let Some(shim) = page.shim() else {
+            if self.guards.on(Guard::AbsenceUnderLock) {
+                return Err(HostError::Starting(dir.name()));
+            }
+            // Without the guard a page that names no shim is believed.
+            return Ok(Attached::Absent(Box::new(OsAbsent::new(dir, None, self.boot))));
+        };
         if page.pid_namespace() != pid_namespace().map_err(HostError::io("reading", "/proc"))? {
             return Err(HostError::OtherNamespace(dir.name()));
         }
@@ -139,7 +152,7 @@ impl AttemptHost for OsHost {
             .ok_or_else(|| HostError::Starting(dir.name()))?;
         let generation = page.take_over(lease).ok_or_else(|| HostError::Contended(dir.name()))?;
         write_lease(&dir, &page, lease.deadline_ns);
-        let running = OsRunning::new(dir, page, generation, pidfd, self.boot);
+        let running = OsRunning::new(dir, page, (generation, self.guards), pidfd, self.boot);
         running.wake();
         Ok(Attached::Running(Box::new(running)))
     }
@@ -332,7 +345,8 @@ impl PreparedAttempt for OsPrepared {
         }
         .map_err(|error| spawn(error.into()))?;
         let generation = page.generation();
-        Ok(Box::new(OsRunning::new(dir, page, generation, pidfd, host.boot)))
+        let owner = (generation, host.guards);
+        Ok(Box::new(OsRunning::new(dir, page, owner, pidfd, host.boot)))
     }
 
     fn discard(self: Box<Self>, why: &str) -> Result<Outcome, HostError> {

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
+use fencepost_core::guard::{Guard, Guards};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -21,6 +22,7 @@ pub(super) struct OsRunning {
     dir: AttemptDir,
     page: Page,
     generation: u64,
+    guards: Guards,
     pidfd: OwnedFd,
     boot: HomeBoot,
 }
@@ -29,11 +31,16 @@ impl OsRunning {
     pub(super) fn new(
         dir: AttemptDir,
         page: Page,
-        generation: u64,
+        (generation, guards): (u64, Guards),
         pidfd: OwnedFd,
         boot: HomeBoot,
     ) -> Self {
-        Self { dir, page, generation, pidfd, boot }
+        Self { dir, page, generation, guards, pidfd, boot }
+    }
+
+    /// The owner that it acts as: itself, whoever the page names now.
+    fn acts_as(&self) -> u64 {
+        if self.guards.on(Guard::OwnerWord) { self.generation } else { self.page.generation() }
     }
 
     /// Makes the shim read its page again. Without a reader there is no shim, which is harmless.
@@ -54,7 +61,7 @@ impl OsRunning {
 impl RunningAttempt for OsRunning {
     fn push(&self, deadline_ns: u64, now_ns: u64) -> Result<(), PushRefused> {
         let before = self.page.deadline_ns();
-        self.page.push(self.generation, deadline_ns, now_ns)?;
+        self.page.push(self.acts_as(), deadline_ns, now_ns)?;
         write_lease(&self.dir, &self.page, deadline_ns);
         // A later deadline is found when the earlier one comes near; an earlier one must be told.
         if deadline_ns < before {
@@ -64,8 +71,11 @@ impl RunningAttempt for OsRunning {
     }
 
     fn request_stop(&self, reason: Reason, kill_now: bool) {
-        self.page.request_stop(reason, kill_now);
-        self.wake();
+        // What another owner has taken over is not ours to end.
+        if self.page.generation() == self.acts_as() {
+            self.page.request_stop(reason, kill_now);
+            self.wake();
+        }
     }
 
     fn progress(&self) -> Progress {
@@ -103,7 +113,7 @@ impl RunningAttempt for OsRunning {
         if !lock_unless_alive(&lock, &self.dir)? {
             return Err(HostError::StillRunning(self.dir.name()));
         }
-        Ok(Finished::Absent(Box::new(OsAbsent::new(self.dir.clone(), lock, self.boot))))
+        Ok(Finished::Absent(Box::new(OsAbsent::new(self.dir.clone(), Some(lock), self.boot))))
     }
 }
 

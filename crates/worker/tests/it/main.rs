@@ -5,6 +5,7 @@ mod bench;
 mod contain;
 mod ends;
 mod environment;
+mod guards;
 mod homes;
 mod lease;
 mod logs;

@@ -76,9 +76,7 @@ impl MemoryDb {
     /// A fresh database. A session that stands still for `idle_max` gives its place up.
     pub fn new(now: Timestamp, idle_max: Duration) -> Result<Self, StoreError> {
         let failed = |error: rusqlite::Error| wrong("open", &error);
-        let mut connection = Connection::open_in_memory().map_err(failed)?;
-        connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
-        connection.set_prepared_statement_cache_capacity(super::CACHED_STATEMENTS);
+        let mut connection = server::fresh().map_err(failed)?;
         migrate::migrate_memory(&mut connection, now)?;
         server::make(&connection)?;
         let state =
