@@ -69,6 +69,8 @@ pub struct Weather {
     /// Nothing passes.
     pub is_cut: bool,
     pub echo: Option<Echo>,
+    /// Answers to requests of a name take so long.
+    pub slow_answers: Option<(&'static str, Duration)>,
 }
 
 /// Requests of a name are delivered again and again, or late.
@@ -162,6 +164,9 @@ impl Network {
         // The server died, or the connection was refused, or nothing came in time.
         let answered = tokio::time::timeout(wait + DEADLINE, answer).await;
         let Ok(Ok(answer)) = answered else { return Err(self.failed(name, server)) };
+        if let Some((_, takes)) = weather.slow_answers.filter(|(slow, _)| *slow == name) {
+            time::pause(takes).await;
+        }
         time::pause(self.random.millis(0, weather.delay_ms)).await;
         if self.state().weather.is_cut {
             return Err(self.lost_answer(name, server));

@@ -192,13 +192,13 @@ impl State {
         matches!(job.kind, JobKind::Server | JobKind::Worker)
     }
 
-    /// What passed since somebody was heard counts as silence of the others, unless it was too long.
+    /// What passed since somebody was heard counts as silence of the others, a third of a TTL at most.
     fn credit(&mut self, now: Duration) {
         let gap = now.saturating_sub(self.heard);
         for known in self.live.values_mut() {
-            if gap <= known.ttl / 3 + BLUR {
-                known.silent += gap.min(now.saturating_sub(known.renewed));
-            }
+            // Nobody can know when a gap of all of them began: what is credited for it is bounded.
+            let most = known.ttl / 3 + BLUR;
+            known.silent += gap.min(most).min(now.saturating_sub(known.renewed));
         }
         self.heard = now;
     }
@@ -217,7 +217,7 @@ impl State {
             return None;
         }
         let last = now.saturating_sub(self.heard);
-        let silent = known.silent + if last <= ttl / 3 + BLUR { last } else { Duration::ZERO };
+        let silent = known.silent + last.min(ttl / 3 + BLUR);
         if silent + BLUR < ttl {
             let text = format!("of its silence of {since:?} others were heard in {silent:?} only");
             return Some(format!("I26: {name} is declared lost, but {text}"));

@@ -154,13 +154,16 @@ impl Observer {
     /// Updates what is known of each job; whether a server or a worker was heard.
     fn look(&mut self, scan: &Scan<'_>, counts: bool) -> bool {
         let mut was_heard = false;
+        // Of what is read first it is not known when it renewed.
+        let is_first = self.watched.is_empty();
         let mut next = BTreeMap::new();
         for reading in scan.readings {
             let known = self.watched.get(&reading.job).filter(|w| w.seq == reading.renew_seq);
             let watched = if let Some(known) = known {
                 known.aged(scan, counts)
             } else {
-                was_heard |= matches!(reading.kind, JobKind::Server | JobKind::Worker);
+                let is_voice = matches!(reading.kind, JobKind::Server | JobKind::Worker);
+                was_heard |= is_voice && !is_first;
                 Watched::new(reading, scan.ended)
             };
             next.insert(reading.job, Watched { detached: reading.detached, ..watched });
@@ -177,10 +180,11 @@ impl Observer {
 
     /// Somebody was heard through the servers: what passed since then was the silent ones' own.
     fn credit(&mut self, now: BootInstant) {
-        let gap = self.heard.map_or(Span::ZERO, |heard| now.since(heard));
+        let gap = self.heard.map(|heard| now.since(heard));
         let is_guarded = self.settings.guards.on(Guard::FitToJudge);
         for watched in self.watched.values_mut() {
-            if gap <= watched.ttl.over(3) || !is_guarded {
+            // Before the first voice all of them may have been away, however long.
+            if gap.is_some_and(|gap| gap <= watched.ttl.over(3)) || !is_guarded {
                 watched.window = watched.window.plus(watched.pending);
             }
             watched.pending = Span::ZERO;

@@ -41,6 +41,8 @@ pub enum Accident {
     Echo(usize, &'static str, u64, u32),
     /// Requests of a worker come so many seconds late: (call, seconds); 0 ends it.
     Delay(usize, &'static str, u64),
+    /// Answers to a worker's requests of a name take so many seconds; 0 ends it.
+    SlowAnswers(usize, &'static str, u64),
     /// All workers' networks.
     PartAll,
     JoinAll,
@@ -89,6 +91,10 @@ impl Accident {
                 let every = Duration::from_secs(secs);
                 let echo = (secs > 0).then_some(Echo { call, every, times: 1, is_late: true });
                 net(n).set(|weather| weather.echo = echo);
+            }
+            Self::SlowAnswers(n, call, secs) => {
+                let slow = (secs > 0).then_some((call, Duration::from_secs(secs)));
+                net(n).set(|weather| weather.slow_answers = slow);
             }
             Self::PartAll | Self::JoinAll => {
                 let is_cut = matches!(self, Self::PartAll);

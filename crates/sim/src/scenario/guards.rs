@@ -16,6 +16,7 @@ pub(super) fn all() -> Vec<Scenario> {
     all.extend(owners());
     all.extend(tokens());
     all.extend(homes());
+    all.extend(epochs());
     all
 }
 
@@ -242,6 +243,57 @@ fn homes() -> Vec<Scenario> {
                     befall(When::Now, Accident::Rival(0)),
                     befall(When::After(120), Accident::Continue(Who::Worker(0))),
                     befall(When::After(2), Accident::Lose(Who::Worker(0))),
+                ],
+            )
+        },
+    ]
+}
+
+fn epochs() -> Vec<Scenario> {
+    // The claim and the start are lost with the server; what was claimed runs.
+    let lags = befall(When::At("server0", "claim:begin"), Accident::Lag);
+    let stopped = |n| befall(When::Now, Accident::Stop(Who::Scheduler(n)));
+    let goes_on = |n| befall(When::Now, Accident::Continue(Who::Scheduler(n)));
+    let ends = &[("t", "success none")];
+    vec![
+        Scenario {
+            ends,
+            ..world(
+                "failover",
+                Guard::EpochReconciliation,
+                vec![ALONE, TRIGGER, lags, befall(RUNS, Accident::Failover), RELIEF],
+            )
+        },
+        // Nobody has made the new epoch yet.
+        Scenario {
+            ends,
+            ..world(
+                "failover_without_schedulers",
+                Guard::Epoch,
+                vec![
+                    ALONE,
+                    TRIGGER,
+                    lags,
+                    befall(RUNS, Accident::Stop(Who::Scheduler(0))),
+                    stopped(1),
+                    befall(When::Now, Accident::Failover),
+                    RELIEF,
+                    befall(When::After(4), Accident::Join(0)),
+                    goes_on(0),
+                    goes_on(1),
+                ],
+            )
+        },
+        Scenario {
+            shape: Shape::ONE,
+            ends,
+            ..world(
+                "slow_claim",
+                Guard::InventoryNumber,
+                vec![
+                    befall(When::Now, Accident::SlowAnswers(0, "poll", 27)),
+                    step(When::After(1), What::Trigger("r")),
+                    befall(RUNS, Accident::SlowAnswers(0, "poll", 0)),
                 ],
             )
         },

@@ -99,3 +99,26 @@ fn without_the_order_of_beats_the_dead_live_on() {
 fn without_the_order_of_registrations_a_dead_process_takes_its_home_back() {
     is_needed(Guard::RegisterOrder, "I10:");
 }
+
+#[test]
+fn without_reconciliation_what_runs_is_claimed_again_after_a_failover() {
+    is_needed(Guard::EpochReconciliation, "I5:");
+}
+
+#[test]
+fn without_its_epoch_a_claim_is_taken_from_a_server_that_has_forgotten_it() {
+    is_needed(Guard::Epoch, "I5:");
+}
+
+#[test]
+fn without_its_number_an_old_inventory_throws_a_claim_away() {
+    is_needed(Guard::InventoryNumber, "I10:");
+}
+
+#[test]
+fn every_guard_has_a_world_that_shows_it() {
+    let all = scenario::all();
+    let is_missing = |guard: &&Guard| !all.iter().any(|one| one.shows == Some(**guard));
+    let missing: Vec<&Guard> = Guard::ALL.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
