@@ -195,7 +195,9 @@ pub fn at_the_end(seen: &[Seen], ledger: &Ledger, machines: &[Os], trace: &Trace
             let key = key_of(&one.run, ti);
             let good = attempts.iter().filter(|a| a.outcome == Some(Outcome::Success));
             let last = good.map(|a| a.token.as_i64()).max();
-            if let Some(token) = last.filter(|_| ti.state == TiState::Success)
+            // One that a person marked shows whatever was written last.
+            let is_current = ti.token.map(|token| token.as_i64()) == last;
+            if let Some(token) = last.filter(|_| ti.state == TiState::Success && is_current)
                 && ledger.shows(&key) != Some(token)
             {
                 let shown = ledger.shows(&key);

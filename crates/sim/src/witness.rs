@@ -34,6 +34,8 @@ struct State {
     live: BTreeMap<JobId, Known>,
     /// The job of each process that registered last.
     newest: BTreeMap<String, JobId>,
+    /// Every job that ever was.
+    seen: BTreeSet<JobId>,
     lost: BTreeSet<JobId>,
     /// When a server or a worker was heard last.
     heard: Duration,
@@ -77,7 +79,11 @@ impl Witness {
     /// The store is another one: what was known of it is worth nothing.
     pub fn forget(&self) {
         let (heard, is_unsure) = (self.time.elapsed(), true);
-        *self.state() = State { heard, is_unsure, ..State::default() };
+        let mut state = self.state();
+        // Which process has which job stays true.
+        let newest = std::mem::take(&mut state.newest);
+        let seen = std::mem::take(&mut state.seen);
+        *state = State { heard, is_unsure, newest, seen, ..State::default() };
     }
 
     /// Whether a job of that process's name was declared lost.
@@ -176,7 +182,9 @@ impl State {
                 known.is_unsure = false;
             }
             None => {
-                self.newest.insert(job.name.clone(), job.job_id);
+                if self.seen.insert(job.job_id) {
+                    self.newest.insert(job.name.clone(), job.job_id);
+                }
                 let known = Known {
                     name: job.name.clone(),
                     kind: job.kind,

@@ -261,7 +261,15 @@ fn epochs() -> Vec<Scenario> {
             ..world(
                 "failover",
                 Guard::EpochReconciliation,
-                vec![ALONE, TRIGGER, lags, befall(RUNS, Accident::Failover), RELIEF],
+                vec![
+                    ALONE,
+                    TRIGGER,
+                    lags,
+                    befall(RUNS, Accident::Part(0)),
+                    befall(When::Now, Accident::Failover),
+                    RELIEF,
+                    befall(When::After(20), Accident::Join(0)),
+                ],
             )
         },
         // Nobody has made the new epoch yet.
@@ -291,7 +299,7 @@ fn epochs() -> Vec<Scenario> {
                 "slow_claim",
                 Guard::InventoryNumber,
                 vec![
-                    befall(When::Now, Accident::SlowAnswers(0, "poll", 27)),
+                    befall(When::Now, Accident::SlowAnswers(0, "poll", 40)),
                     step(When::After(1), What::Trigger("r")),
                     befall(RUNS, Accident::SlowAnswers(0, "poll", 0)),
                 ],

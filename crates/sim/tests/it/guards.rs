@@ -112,7 +112,7 @@ fn without_its_epoch_a_claim_is_taken_from_a_server_that_has_forgotten_it() {
 
 #[test]
 fn without_its_number_an_old_inventory_throws_a_claim_away() {
-    is_needed(Guard::InventoryNumber, "I10:");
+    is_needed(Guard::InventoryNumber, "I24:");
 }
 
 #[test]
