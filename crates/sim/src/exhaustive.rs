@@ -99,12 +99,13 @@ impl<'a> Stage<'a> {
         Ok(played)
     }
 
-    /// The trips at which it is disturbed; with `stride`, no more than that lets through.
+    /// The trips at which it is disturbed; with `stride` in the short form, where worlds that take long
+    /// are not disturbed at all.
     pub fn trips(&self, passages: &[Passage], stride: Option<u64>) -> Vec<Trip> {
         match self.scenario.points {
             Points::All => trips(passages, stride),
-            Points::Some(own) => trips(passages, Some(stride.map_or(own, |s| s.max(own)))),
-            Points::None => Vec::new(),
+            Points::Some(own) if stride.is_none() => trips(passages, Some(own)),
+            Points::Some(_) | Points::None => Vec::new(),
         }
     }
 

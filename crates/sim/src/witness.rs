@@ -83,7 +83,7 @@ impl Witness {
         // Which process has which job stays true.
         let newest = std::mem::take(&mut state.newest);
         let seen = std::mem::take(&mut state.seen);
-        *state = State { heard, is_unsure, newest, seen, ..State::default() };
+        *state = State { newest, seen, heard, is_unsure, ..State::default() };
     }
 
     /// Whether a job of that process's name was declared lost.

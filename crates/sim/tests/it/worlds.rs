@@ -9,17 +9,19 @@ fn play(seed: u64, minutes: u64) -> Played {
     chaos::play(options, Plan { minutes, ..Plan::default() }).unwrap()
 }
 
+fn plays(seed: u64, plan: Plan) {
+    let options = Options { seed, guards: Guards::all(), is_loud: false, audit_every: 8 };
+    let played = chaos::play(options, plan).unwrap();
+    let (last, wrong) = (played.found.last.join("\n"), &played.found.violations);
+    let flag = if plan.fails_over { " --failover" } else { "" };
+    let again = format!("fencepost-sim --seed {seed} --runs 1 --minutes {}{flag}", plan.minutes);
+    assert!(wrong.is_empty(), "{last}\n{wrong:#?}\n{again}");
+    assert!(played.executions > 0 && played.finished > 0, "nothing happened: {again}");
+}
+
 fn keeps_its_promises(seeds: std::ops::Range<u64>) {
     for seed in seeds {
-        let played = play(seed, 10);
-        let again = format!("fencepost-sim --seed {seed} --runs 1 --minutes 10");
-        let last = played.found.last.join("\n");
-        assert!(
-            played.found.violations.is_empty(),
-            "{last}\n{:#?}\n{again}",
-            played.found.violations
-        );
-        assert!(played.executions > 0 && played.finished > 0, "nothing happened: {again}");
+        plays(seed, Plan { minutes: 10, ..Plan::default() });
     }
 }
 
@@ -39,4 +41,11 @@ fn random_worlds_keep_the_promises_and_come_to_rest() {
 #[test]
 fn more_random_worlds_keep_the_promises_and_come_to_rest() {
     keeps_its_promises(5..9);
+}
+
+#[test]
+fn random_worlds_whose_store_fails_over_keep_the_promises() {
+    for seed in 1..4 {
+        plays(seed, Plan { minutes: 10, fails_over: true, ..Plan::default() });
+    }
 }
