@@ -39,8 +39,9 @@ struct State {
     lost: BTreeSet<JobId>,
     /// When a server or a worker was heard last.
     heard: Duration,
-    /// When workers were declared lost, with their TTLs.
-    gone: Vec<(Duration, Duration)>,
+    /// When workers were declared lost, with their TTLs, and by which job: a fresh scheduler cannot
+    /// know what another one declared.
+    gone: Vec<(Duration, Duration, Option<JobId>)>,
     /// The store is another one, whose rows tell nothing of what was really renewed.
     is_unsure: bool,
     /// Who declared what is not worked off yet.
@@ -122,11 +123,11 @@ impl Witness {
             if !is_lost {
                 continue;
             }
-            broken.extend(state.judge(&known, now));
+            broken.extend(state.judge(&known, now, by));
             state.lost.insert(id);
             state.unsettled.insert(id, by);
             if known.kind == JobKind::Worker {
-                state.gone.push((now, known.ttl));
+                state.gone.push((now, known.ttl, by));
                 self.trace.mark("worker_lost_by_expiry");
             } else {
                 self.trace.mark("role_lost_by_expiry");
@@ -212,7 +213,7 @@ impl State {
     }
 
     /// What is wrong with a declaration, if anything is.
-    fn judge(&mut self, known: &Known, now: Duration) -> Option<String> {
+    fn judge(&mut self, known: &Known, now: Duration, by: Option<JobId>) -> Option<String> {
         if known.is_unsure {
             return None;
         }
@@ -230,12 +231,13 @@ impl State {
             let text = format!("of its silence of {since:?} others were heard in {silent:?} only");
             return Some(format!("I26: {name} is declared lost, but {text}"));
         }
-        self.gone.retain(|(at, ttl)| now.saturating_sub(*at) <= *ttl);
+        self.gone.retain(|(at, ttl, _)| now.saturating_sub(*at) <= *ttl);
         let workers = || self.live.values().filter(|other| other.kind == JobKind::Worker);
         // Much less than this worker's silence: its observers cannot know yet.
         let is_silent =
             |other: &&Known| other.silent * 4 >= silent * 3 && other.silent * 4 >= ttl * 3;
-        let (gone, total) = (self.gone.len() + 1, workers().count() + self.gone.len() + 1);
+        let gone = self.gone.iter().filter(|(_, _, declarer)| *declarer == by).count() + 1;
+        let total = workers().count() + gone;
         let many = workers().filter(is_silent).count() + gone;
         if many >= 3 && many * 2 >= total && silent + BLUR < ttl * 2 {
             let text = format!("{many} of {total} workers fell silent together");
