@@ -171,6 +171,7 @@ fn outages() -> Vec<Scenario> {
 fn stopped_unstarted() -> Scenario {
     Scenario {
         ends: &[("t", "cancelled none")],
+        points: Points::None,
         ..slow(
             "stopped_before_it_began",
             &[],

@@ -86,3 +86,22 @@ fn i6_a_late_write_is_refused_by_the_sink() {
         assert_eq!(ledger.shows(&key("t")), Some(3));
     });
 }
+
+#[test]
+fn i14_processes_of_more_runs_or_instances_than_may_be_are_found() {
+    let of_run = |run: &str| TaskKey { run: run.into(), ..key("t") };
+    let runs = |ledger: &Ledger| {
+        ledger.watch_runs("d", 2);
+        for (token, run) in [(1, "r"), (2, "s"), (3, "u")] {
+            ledger.begin(of_run(run), token, "one");
+        }
+    };
+    check(runs, "I14: processes of 3 runs of 2");
+    let instances = |ledger: &Ledger| {
+        ledger.watch_instances("d", "t", 1);
+        ledger.begin(of_run("r"), 1, "one");
+        ledger.begin(key("other"), 2, "one");
+        ledger.begin(of_run("s"), 3, "one");
+    };
+    check(instances, "I14: processes of 2 instances of 1");
+}
