@@ -2,20 +2,19 @@
 //! with its own connections, and drivers that claim, start and complete over the execution API
 //! without running anything.
 
-use crate::{Rig, instant, wall};
+use crate::stores::Place;
+use crate::{Rig, instant};
 use anyhow::Context as _;
 use fencepost_api::execution::{
     Answer, Ended, ExecutionApi, Poll, Register, Report as EndReport, Start,
 };
-use fencepost_core::hook::Hooks;
+use fencepost_api::problem::Problem;
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{SharedHealth, drive};
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_server::execution::Execution;
-use fencepost_store::{PgOptions, Store, StoreClock};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -23,39 +22,6 @@ use tokio::sync::watch;
 
 /// Attempts that a driver takes at a time.
 const BATCH: u32 = 100;
-
-/// Where the store is.
-#[derive(Debug, Clone)]
-pub enum Place {
-    Sqlite(PathBuf),
-    Postgres(String),
-}
-
-impl Place {
-    /// Its name in tables.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Sqlite(_) => "SQLite",
-            Self::Postgres(_) => "PostgreSQL",
-        }
-    }
-
-    /// A handle of one role on the store, which is migrated.
-    pub async fn open(&self, role: &str) -> anyhow::Result<Store> {
-        Ok(match self {
-            Self::Sqlite(path) => Store::open_sqlite(path, StoreClock::new(wall), Hooks::none())?,
-            Self::Postgres(url) => {
-                let began = instant();
-                let options = PgOptions::new(role, move || {
-                    let micros = i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX);
-                    fencepost_core::time::Span::from_micros(micros)
-                });
-                fencepost_store::migrate_postgres(url, options.clone()).await?;
-                Store::open_postgres(url, options, Hooks::none()).await?
-            }
-        })
-    }
-}
 
 /// The roles of an installation. On SQLite they share one handle, as a standalone's do.
 pub struct Cluster {
@@ -89,11 +55,9 @@ impl Cluster {
         let mut all = tokio::task::JoinSet::new();
         for n in 0..drivers {
             let api = Arc::new(Execution::new(self.server.clone()));
-            let job_id = self.rig.cx.env.job_id().to_string();
+            let driver = Driver::new(api, self.rig.cx.env.job_id().to_string());
             let done = Arc::clone(&done);
-            all.spawn(
-                async move { Driver { api, job_id, starts: 0 }.run(n, &done, instances).await },
-            );
+            all.spawn(async move { driver.run(n, &done, instances).await });
         }
         while let Some(driver) = all.join_next().await {
             driver??;
@@ -107,16 +71,33 @@ impl Cluster {
 }
 
 /// A worker that runs nothing.
-struct Driver {
+pub struct Driver {
     api: Arc<dyn ExecutionApi>,
     job_id: String,
     starts: u64,
 }
 
+fn failed(problem: Problem) -> anyhow::Error {
+    anyhow::anyhow!("{problem:?}")
+}
+
 impl Driver {
+    /// One that is not registered yet.
+    pub fn new(api: Arc<dyn ExecutionApi>, job_id: String) -> Self {
+        Self { api, job_id, starts: 0 }
+    }
+
+    pub fn job_id(&self) -> &str {
+        &self.job_id
+    }
+
+    /// Registers it, under a number.
+    pub async fn register(&self, n: usize) -> anyhow::Result<()> {
+        self.api.register(self.registration(n)).await.map(drop).map_err(failed)
+    }
+
     async fn run(mut self, n: usize, done: &AtomicUsize, instances: usize) -> anyhow::Result<()> {
-        let failed = |problem: fencepost_api::problem::Problem| anyhow::anyhow!("{problem:?}");
-        self.api.register(self.registration(n)).await.map_err(failed)?;
+        self.register(n).await?;
         let mut last_work = instant();
         while done.load(Ordering::Relaxed) < instances {
             let polled = self.api.poll(self.poll()).await.map_err(failed)?;

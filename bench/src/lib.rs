@@ -1,10 +1,14 @@
-//! What the benches share: an engine on a SQLite store, driven by hand, with a worker that claims
-//! and completes without starting processes. So the figures are those of the engine and the store.
+//! What the benches share. Here: an engine driven by hand, with a worker that claims and completes without
+//! starting processes. So the figures are those of the engine and the store.
 
 pub mod cluster;
 pub mod floor;
+pub mod history;
+pub mod roles;
+pub mod statements;
+pub mod stores;
+pub mod watched;
 
-use fencepost_core::hook::Hooks;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::JobKind;
 use fencepost_core::time::BootInstant;
@@ -22,12 +26,14 @@ use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_store::query::{installation, pool};
-use fencepost_store::{Store, StoreClock};
+use fencepost_store::Store;
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// Attempts that the worker takes at a time.
+const BATCH: u32 = 128;
 
 /// An engine, and the worker that drives it.
 pub struct Rig {
@@ -42,6 +48,30 @@ pub fn instant() -> Instant {
     Instant::now()
 }
 
+/// Waits.
+#[expect(clippy::disallowed_methods, reason = "a bench waits")]
+pub async fn pause(span: Duration) {
+    tokio::time::sleep(span).await;
+}
+
+/// Prints a line of a table.
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
+pub fn out(line: &str) {
+    println!("{line}");
+}
+
+/// The number after an argument of that name.
+pub fn argument(name: &str) -> Option<usize> {
+    let mut arguments = std::env::args();
+    arguments.find(|argument| argument == name)?;
+    arguments.next()?.parse().ok()
+}
+
+/// Whether there is an argument of that name.
+pub fn is_asked(name: &str) -> bool {
+    std::env::args().any(|argument| argument == name)
+}
+
 pub(crate) fn wall() -> fencepost_core::time::Timestamp {
     #[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
     let now = std::time::SystemTime::now();
@@ -50,13 +80,6 @@ pub(crate) fn wall() -> fencepost_core::time::Timestamp {
 }
 
 impl Rig {
-    /// A fresh store in a folder, with a pool of that many slots.
-    pub async fn new(folder: &Path, slots: i64) -> anyhow::Result<Self> {
-        let clock = StoreClock::new(wall);
-        let store = Store::open_sqlite(&folder.join("bench.db"), clock, Hooks::none())?;
-        Self::on(store, slots).await
-    }
-
     /// On a store that is migrated and empty.
     pub async fn on(store: Store, slots: i64) -> anyhow::Result<Self> {
         let random = AtomicU64::new(1);
@@ -119,15 +142,31 @@ impl Rig {
         Ok(())
     }
 
+    /// Triggers so many runs of a DAG and completes them; the task instances completed, and how long.
+    pub async fn runs(&mut self, dag_id: &str, count: usize) -> anyhow::Result<(usize, Duration)> {
+        for _ in 0..count {
+            self.trigger(dag_id).await?;
+        }
+        let ran = self.run_dry().await?;
+        anyhow::ensure!(ran.0 > 0, "nothing ran");
+        Ok(ran)
+    }
+
+    /// The same, as microseconds per instance.
+    pub async fn cost(&mut self, dag_id: &str, count: usize) -> anyhow::Result<f64> {
+        let (done, took) = self.runs(dag_id, count).await?;
+        Ok(micros_per(done, took))
+    }
+
     /// Turns passes and worker until nothing moves; the task instances completed, and how long.
-    pub async fn run_dry(&mut self, batch: u32) -> anyhow::Result<(usize, Duration)> {
+    async fn run_dry(&mut self) -> anyhow::Result<(usize, Duration)> {
         let began = instant();
         let mut done = 0;
         loop {
             let mut moved = Scheduler.pass(&self.cx).await?.moved;
             moved += Dispatcher.pass(&self.cx).await?.moved;
             moved += Reaper.pass(&self.cx).await?.moved;
-            let completed = self.complete(batch).await?;
+            let completed = self.complete(BATCH).await?;
             done += completed;
             if moved + completed == 0 {
                 return Ok((done, began.elapsed()));
@@ -136,7 +175,7 @@ impl Rig {
     }
 
     /// Claims, starts and completes one batch; how many.
-    pub async fn complete(&mut self, batch: u32) -> anyhow::Result<usize> {
+    async fn complete(&mut self, batch: u32) -> anyhow::Result<usize> {
         let queues = ["default".to_owned()];
         let wants = claim::Wants { call: 0, held: &[], queues: &queues, free_slots: batch };
         let work = claim::claim(&self.cx, self.job, &wants).await?;
@@ -189,6 +228,16 @@ pub fn fan(width: usize) -> String {
     }
     let all: Vec<String> = (0..width).map(|n| format!("t{n:05}")).collect();
     yaml.push_str(&format!("  join: {{command: [\"true\"], depends_on: [{}]}}\n", all.join(", ")));
+    yaml
+}
+
+/// A DAG of `length` tasks, each after the one before it.
+pub fn chain(length: usize) -> String {
+    let mut yaml = String::from("tasks:\n  t00000: {command: [\"true\"]}\n");
+    for n in 1..length {
+        let before = n - 1;
+        yaml.push_str(&format!("  t{n:05}: {{command: [\"true\"], depends_on: [t{before:05}]}}\n"));
+    }
     yaml
 }
 

@@ -1,97 +1,86 @@
 //! Task instances a second, against what the same machine and database can do at the least.
 //!
-//! `cargo run --release -p fencepost-bench --bin dispatch [-- --instances N --rounds N]`
+//! `cargo run --release -p fencepost-bench --bin dispatch [-- --instances N --rounds N --statements]`
 //! starts a PostgreSQL of its own (durable: fsync on) and prints a table with ratios. Floor and
-//! figure are measured in turns in one run, and the best round counts.
+//! figure are measured in turns in one run, and the best round counts. With `--statements` it also prints
+//! what PostgreSQL spent on which statements. The last part needs target/release/fencepost.
 
-use fencepost_bench::cluster::{Cluster, Place};
+use anyhow::Context as _;
+use fencepost_bench::cluster::Cluster;
 use fencepost_bench::floor::{self, spawn};
-use fencepost_bench::{independent, most, ten_tasks};
+use fencepost_bench::roles::Installation;
+use fencepost_bench::stores::{Place, Stores};
+use fencepost_bench::{
+    argument, independent, instant, is_asked, most, out, pause, statements, ten_tasks,
+};
 use std::path::Path;
+use std::time::Duration;
 
 const BATCH: i64 = 100;
-/// Connections of the floor and drivers of ours: the better of one and of these counts.
+/// Connections of the floor: the better of one and of these counts.
 const MANY: usize = 4;
+/// Workers that claim and complete.
+const DRIVERS: usize = 8;
 /// Instances of a run of the second shape.
 const TEN: usize = 10;
-/// A server that keeps what it promises.
-const DURABLE: &str = "fsync = on\nfull_page_writes = on\nsynchronous_commit = on\n\
-    shared_buffers = 256MB\nmax_wal_size = 4GB\nautovacuum_naptime = 60s\n";
+/// Processes of a round, and how many at a time.
+const PROCESSES: usize = 400;
+const AT_A_TIME: usize = 4;
 
 fn main() -> anyhow::Result<()> {
     let instances = argument("--instances").unwrap_or(20_000);
     let rounds = argument("--rounds").unwrap_or(3);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let folder = tempfile::tempdir()?;
-    let server = fencepost_testing::Cluster::start_with(&folder.path().join("pg"), DURABLE)?;
-    runtime.block_on(stores(&server, folder.path(), instances, rounds))?;
-    processes(folder.path())
+    let stores = Stores::new(if is_asked("--statements") { statements::COUNTING } else { "" })?;
+    for kind in Stores::KINDS {
+        runtime.block_on(store(&stores, kind, instances, rounds))?;
+    }
+    processes(&runtime, &stores, rounds)
 }
 
-fn argument(name: &str) -> Option<usize> {
-    let mut arguments = std::env::args();
-    arguments.find(|argument| argument == name)?;
-    arguments.next()?.parse().ok()
-}
-
-#[expect(clippy::print_stdout, reason = "a bench prints its table")]
 fn line(what: &str, figure: f64, floor: Option<(f64, &str)>) {
     let ratio = floor.map_or_else(String::new, |(floor, aim)| {
         format!("   {:.2} of the floor (aim: {aim})", figure / floor)
     });
-    println!("  {what:<44} {figure:>9.0} /s{ratio}");
+    out(&format!("  {what:<44} {figure:>9.0} /s{ratio}"));
 }
 
-#[expect(clippy::print_stdout, reason = "a bench prints its table")]
-fn title(text: &str) {
-    println!("{text}");
-}
-
-async fn stores(
-    server: &fencepost_testing::Cluster,
-    folder: &Path,
+async fn store(
+    stores: &Stores,
+    kind: &str,
     instances: usize,
     rounds: usize,
 ) -> anyhow::Result<()> {
     let rows = i64::try_from(instances)?;
-    let (mut raw, mut raw_many) = (Vec::new(), Vec::new());
-    let (mut flat, mut runs) = (Vec::new(), Vec::new());
-    let url = server.url("postgres");
+    let is_postgres = kind == Stores::POSTGRES;
+    let url = stores.server().url("postgres");
+    let (mut one, mut many, mut flat, mut runs) = (vec![], vec![], vec![], vec![]);
     for round in 0..rounds {
-        raw.push(floor::postgres::batched(&url, rows, BATCH, 1).await?);
-        raw_many.push(floor::postgres::batched(&url, rows, BATCH, MANY).await?);
-        let place = |shape: &str| -> anyhow::Result<Place> {
-            let name = format!("{shape}_{round}");
-            server.sql("postgres", &format!("CREATE DATABASE {name}"))?;
-            Ok(Place::Postgres(server.url(&name)))
-        };
-        flat.push(flat_rate(&place("flat")?, instances).await?);
-        runs.push(runs_rate(&place("runs")?, instances / TEN).await?);
+        if is_postgres {
+            one.push(floor::postgres::batched(&url, rows, BATCH, 1).await?);
+            many.push(floor::postgres::batched(&url, rows, BATCH, MANY).await?);
+        } else {
+            let own = stores.folder().join(format!("floor-{round}"));
+            std::fs::create_dir(&own)?;
+            one.push(floor::sqlite::batched(&own, rows, BATCH)?);
+        }
+        let (of_flat, of_runs) = (format!("flat_{round}"), format!("runs_{round}"));
+        flat.push(flat_rate(&stores.place(kind, &of_flat)?, instances).await?);
+        runs.push(runs_rate(&stores.place(kind, &of_runs)?, instances / TEN).await?);
+        if is_postgres && is_asked("--statements") {
+            statements::print(stores.server(), &of_flat)?;
+            statements::print(stores.server(), &of_runs)?;
+        }
     }
-    let floor = most(&raw).max(most(&raw_many));
-    title(&format!("PostgreSQL, batches of {BATCH}, best of {rounds} rounds"));
-    line("raw claim + complete, 1 connection", most(&raw), None);
-    line(&format!("raw claim + complete, {MANY} connections"), most(&raw_many), None);
-    let single = floor::postgres::single(&url, server.bin(), 4).await?;
-    line("pgbench, a row a transaction, 4 clients", single, None);
-    line("independent task instances", most(&flat), Some((floor, "0.3")));
-    line(&format!("{} runs of a DAG of {TEN}", instances / TEN), most(&runs), Some((floor, "0.2")));
-    sqlite(folder, instances, rounds).await
-}
-
-async fn sqlite(folder: &Path, instances: usize, rounds: usize) -> anyhow::Result<()> {
-    let (mut raw, mut flat, mut runs) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..rounds {
-        let own = folder.join(format!("sqlite-{round}"));
-        std::fs::create_dir(&own)?;
-        raw.push(floor::sqlite::batched(&own, i64::try_from(instances)?, BATCH)?);
-        flat.push(flat_rate(&Place::Sqlite(own.join("flat.db")), instances).await?);
-        runs.push(runs_rate(&Place::Sqlite(own.join("runs.db")), instances / TEN).await?);
+    let floor = most(&one).max(most(&many));
+    out(&format!("{kind}, batches of {BATCH}, best of {rounds} rounds"));
+    line("raw claim + complete, 1 connection", most(&one), None);
+    if is_postgres {
+        line(&format!("raw claim + complete, {MANY} connections"), most(&many), None);
+        let single = floor::postgres::single(&url, stores.server().bin(), 4).await?;
+        line("pgbench, a row a transaction, 4 clients", single, None);
     }
-    let floor = most(&raw);
-    title(&format!("SQLite, batches of {BATCH}, best of {rounds} rounds"));
-    line("raw claim + complete", floor, None);
     line("independent task instances", most(&flat), Some((floor, "0.3")));
     line(&format!("{} runs of a DAG of {TEN}", instances / TEN), most(&runs), Some((floor, "0.2")));
     Ok(())
@@ -116,19 +105,66 @@ async fn rate(cluster: &Cluster, dag: &str, runs: usize, all: usize) -> anyhow::
     for _ in 0..runs {
         cluster.rig.trigger(dag).await?;
     }
-    let took = cluster.complete(all, MANY).await?;
+    let took = cluster.complete(all, DRIVERS).await?;
     Ok(all as f64 / took.as_secs_f64())
 }
 
-fn processes(folder: &Path) -> anyhow::Result<()> {
-    const COUNT: usize = 400;
+fn processes(
+    runtime: &tokio::runtime::Runtime,
+    stores: &Stores,
+    rounds: usize,
+) -> anyhow::Result<()> {
     let binary = Path::new("target/release/fencepost");
-    title("processes, 4 at a time");
-    line("fork + exec of `true`", spawn::fork_exec(COUNT, MANY)?, None);
-    if !binary.exists() {
-        title("  no target/release/fencepost: build fencepost-cli first for the rest");
+    let (mut bare, mut shims, mut ours) = (vec![], vec![], vec![]);
+    for round in 0..rounds {
+        bare.push(spawn::fork_exec(PROCESSES, AT_A_TIME)?);
+        if binary.exists() {
+            let folder = stores.folder().join(format!("roles-{round}"));
+            std::fs::create_dir(&folder)?;
+            shims.push(spawn::shims(&folder, binary, PROCESSES, AT_A_TIME)?);
+            let Place::Postgres(url) =
+                stores.place(Stores::POSTGRES, &format!("processes_{round}"))?
+            else {
+                anyhow::bail!("not PostgreSQL");
+            };
+            ours.push(runtime.block_on(worker_rate(binary, &folder, url))?);
+        }
+    }
+    out(&format!("processes, {AT_A_TIME} at a time, best of {rounds} rounds"));
+    line("fork + exec of `true`", most(&bare), None);
+    if ours.is_empty() {
+        out("  no target/release/fencepost: build fencepost-cli first for the rest");
         return Ok(());
     }
-    line("shim around `true`", spawn::shims(folder, binary, COUNT, MANY)?, None);
+    line("shim around `true`", most(&shims), None);
+    line("`true` as tasks of a worker", most(&ours), Some((most(&shims), "0.6")));
     Ok(())
+}
+
+/// A run of no-ops by a server, a scheduler and a worker, from its first start to its last end.
+async fn worker_rate(binary: &Path, folder: &Path, url: String) -> anyhow::Result<f64> {
+    let mut installation = Installation::new(binary, &folder.join("roles"), url.clone())?;
+    std::fs::write(installation.dags().join("noops.yaml"), independent(PROCESSES))?;
+    installation.server()?;
+    installation.scheduler()?;
+    installation.worker(AT_A_TIME)?;
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    let until = async |what: &str, text: &str| {
+        let began = instant();
+        while client.query_opt(text, &[]).await?.is_none() {
+            anyhow::ensure!(began.elapsed() < Duration::from_mins(2), "{what}: for too long");
+            pause(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(())
+    };
+    until("loading", "SELECT 1 FROM dag WHERE dag_id = 'noops'").await?;
+    installation.trigger("noops")?;
+    until("running", "SELECT 1 FROM run WHERE state = 'success'").await?;
+    let micros = client
+        .query_one("SELECT MAX(ended_at) - MIN(started_at) FROM attempt", &[])
+        .await?
+        .get::<_, Option<i64>>(0)
+        .context("nothing ran")?;
+    Ok(PROCESSES as f64 * 1e6 / micros as f64)
 }

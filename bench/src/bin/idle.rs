@@ -1,12 +1,15 @@
 //! What a standalone costs when nothing happens, and how long a triggered task takes to start in
-//! that same configuration.
+//! that same configuration; and what a server, a scheduler and a worker on PostgreSQL cost.
 //!
 //! `cargo build --release -p fencepost-cli && cargo run --release -p fencepost-bench --bin idle`
-//! prints memory (PSS of the tree), CPU, system calls that wait, the median from the API call to the
-//! task's first instruction, and what a shim takes while its task runs.
+//! prints memory (PSS), CPU, the median from the API call to the task's first instruction, and what a
+//! shim takes while its task runs; of the roles also the store's transactions a second.
 
 use anyhow::Context as _;
-use fencepost_bench::instant;
+use fencepost_bench::roles::Installation;
+use fencepost_bench::stores::{Place, Stores};
+use fencepost_bench::watched::{Counts, cpu_of, pss_mb};
+use fencepost_bench::{instant, out};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -16,6 +19,9 @@ use std::time::{Duration, SystemTime};
 const TRIGGERS: usize = 40;
 const LONG_TASKS: usize = 4;
 const IDLE: Duration = Duration::from_secs(20);
+/// Until everything that is made once is there, and for how long the roles are watched.
+const WARM: Duration = Duration::from_secs(10);
+const IDLE_ROLES: Duration = Duration::from_mins(1);
 
 fn main() -> anyhow::Result<()> {
     let binary = std::env::args().nth(1).unwrap_or_else(|| "target/release/fencepost".into());
@@ -24,7 +30,39 @@ fn main() -> anyhow::Result<()> {
     let figures = measure(&node, folder.path());
     node.child.kill()?;
     node.child.wait()?;
-    figures
+    figures?;
+    roles(Path::new(&binary), &folder.path().join("roles"))
+}
+
+/// One of each role, with a DAG that is loaded and not due.
+fn roles(binary: &Path, folder: &Path) -> anyhow::Result<()> {
+    let stores = Stores::new("")?;
+    let place = stores.place(Stores::POSTGRES, "idle")?;
+    let Place::Postgres(url) = place else { anyhow::bail!("not PostgreSQL") };
+    let mut installation = Installation::new(binary, folder, url)?;
+    std::fs::write(installation.dags().join("rest.yaml"), "tasks:\n  t: {command: [\"true\"]}\n")?;
+    installation.server()?;
+    installation.scheduler()?;
+    installation.worker(8)?;
+    pause(WARM);
+    let pids = installation.pids();
+    let cpu = || pids.iter().map(|pid| cpu_of(*pid)).sum::<anyhow::Result<f64>>();
+    let (before, used) = (Counts::read(stores.server(), "idle")?, cpu()?);
+    let began = instant();
+    pause(IDLE_ROLES);
+    let after = Counts::read(stores.server(), "idle")?;
+    let (took, used) = (began.elapsed().as_secs_f64(), cpu()? - used);
+    // The reading of the counts is one of them.
+    let made = after.transactions - before.transactions - 1.0;
+    out("idle server, scheduler and worker on PostgreSQL");
+    let memory: Vec<f64> = pids.iter().map(|pid| pss_mb(*pid)).collect::<Result<_, _>>()?;
+    let all: f64 = memory.iter().sum();
+    let of = |n: usize| memory.get(n).copied().unwrap_or(0.0);
+    out(&format!("  memory (PSS) of all     {all:8.1} MB  (aim: under 100)"));
+    out(&format!("    each                  {:8.1} {:.1} {:.1} MB", of(0), of(1), of(2)));
+    out(&format!("  transactions            {:8.2} /s  (aim: at most 2)", made / took));
+    out(&format!("  CPU                     {:8.2} %   of a core", 100.0 * used / took));
+    Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "a bench prints its table")]
@@ -32,14 +70,13 @@ fn measure(node: &Node, folder: &Path) -> anyhow::Result<()> {
     // One run first, so that everything that is made once is there.
     node.latency(folder)?;
     pause(Duration::from_secs(3));
-    let (before, began) = (cpu_ticks(node.child.id())?, instant());
+    let (before, began) = (cpu_of(node.child.id())?, instant());
     pause(IDLE);
-    let ticks = cpu_ticks(node.child.id())? - before;
-    let share = ticks as f64 / 100.0 / began.elapsed().as_secs_f64() * 100.0;
+    let share = (cpu_of(node.child.id())? - before) / began.elapsed().as_secs_f64() * 100.0;
     println!("idle standalone");
     println!(
         "  memory (PSS)            {:8.1} MB  (bound: 40)",
-        pss_kib(node.child.id())? / 1024.0
+        pss_mb(node.child.id())?
     );
     println!("  CPU                     {share:8.2} %   of a core (bound: 1)");
     let mut latencies: Vec<f64> = Vec::new();
@@ -49,10 +86,10 @@ fn measure(node: &Node, folder: &Path) -> anyhow::Result<()> {
     latencies.sort_by(f64::total_cmp);
     println!("  trigger to task, median {:8.1} ms  (bound: 50)", latencies[TRIGGERS / 2]);
     println!("  trigger to task, worst  {:8.1} ms", latencies[TRIGGERS - 1]);
-    let (shims, shim_kib) = node.shims(folder)?;
+    let (shims, shim_mb) = node.shims(folder)?;
     println!(
         "  a shim with its init    {:8.2} MB  (bound: 4; {shims} processes)",
-        shim_kib / 1024.0
+        shim_mb
     );
     Ok(())
 }
@@ -140,7 +177,7 @@ impl Node {
             if shims.len() >= LONG_TASKS {
                 pause(Duration::from_secs(1));
                 let shims = processes_with(&format!("shim {}", attempts.display()))?;
-                let sizes: Vec<f64> = shims.iter().filter_map(|pid| pss_kib(*pid).ok()).collect();
+                let sizes: Vec<f64> = shims.iter().filter_map(|pid| pss_mb(*pid).ok()).collect();
                 return Ok((sizes.len(), sizes.iter().sum::<f64>() / LONG_TASKS as f64));
             }
         }
@@ -156,19 +193,6 @@ fn pause(length: Duration) {
 #[expect(clippy::disallowed_methods, reason = "a bench waits and reads the clock")]
 fn wall_nanos() -> anyhow::Result<f64> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos() as f64)
-}
-
-fn pss_kib(pid: u32) -> anyhow::Result<f64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    let line = text.lines().find(|line| line.starts_with("Pss:")).context("no Pss")?;
-    Ok(line.split_whitespace().nth(1).context("no figure")?.parse()?)
-}
-
-fn cpu_ticks(pid: u32) -> anyhow::Result<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let rest = text.rsplit(") ").next().context("no stat")?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    Ok(fields[11].parse::<u64>()? + fields[12].parse::<u64>()?)
 }
 
 fn processes_with(text: &str) -> anyhow::Result<Vec<u32>> {

@@ -19,9 +19,10 @@ use fencepost_store::query::event;
 use fencepost_store::query::installation;
 use fencepost_store::query::pool::{self, Active, Hold};
 use fencepost_store::query::run;
-use fencepost_store::query::task_instance::{self, Ti, TiChange};
+use fencepost_store::query::task_instance::{self, CandidatePlace, Ti, TiChange};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
+use tokio::try_join;
 
 /// Candidates read at a time from one DAG and pool.
 const PAGE: u32 = 128;
@@ -95,10 +96,10 @@ async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, Engine
         report.merge(Report { next_due: Some(again), ..Report::default() });
     }
     // Counted under the locks: what others gave away before is seen, and nobody gives more away.
-    let room = room(tx, &locked.pools).await?;
-    let active = pool::active(tx).await?;
-    let apart_until = reconcile::apart_until(tx).await?;
-    let mut desk = Desk { cx, tx, room, dags: locked.dags, active, apart_until, report };
+    let (held, apart_until) =
+        try_join!(biased; pool::active_of_dags(tx), reconcile::apart_until(tx))?;
+    let (room, dags, active) = (locked.room, locked.dags, None);
+    let mut desk = Desk { cx, tx, room, dags, held, active, apart_until, report };
     let mut streams: Vec<Stream> = Vec::new();
     for pair in &pairs {
         streams.extend(desk.open(pair).await?);
@@ -136,8 +137,9 @@ async fn pairs(tx: &Tx) -> Result<Vec<(String, String)>, EngineError> {
 
 /// Limits that are in this dispatcher's hands until its commit.
 struct Locked {
-    pools: BTreeSet<String>,
     dags: BTreeMap<String, DagRow>,
+    /// What is free of the pools.
+    room: Room,
     /// Another dispatcher has some: what it leaves is looked at again soon.
     is_partial: bool,
 }
@@ -147,8 +149,8 @@ struct Locked {
 async fn lock(tx: &Tx, pairs: &[(String, String)]) -> Result<Locked, EngineError> {
     let names: BTreeSet<&str> = pairs.iter().map(|(_, pool)| pool.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
-    let pools: BTreeSet<String> = pool::take(tx, &names).await?.into_iter().collect();
-    let known = pool::list(tx).await?;
+    let (pools, known) = try_join!(biased; pool::take(tx, &names), pool::list(tx))?;
+    let pools: BTreeSet<String> = pools.into_iter().collect();
     let is_elsewhere =
         |name: &&str| !pools.contains(*name) && known.iter().any(|pool| pool.name == **name);
     let mut is_partial = names.iter().any(is_elsewhere);
@@ -160,7 +162,11 @@ async fn lock(tx: &Tx, pairs: &[(String, String)]) -> Result<Locked, EngineError
             None => is_partial |= dag::get(tx, dag_id).await?.is_some(),
         }
     }
-    Ok(Locked { pools, dags, is_partial })
+    let mut room = Room::default();
+    for pool in known.into_iter().filter(|pool| pools.contains(&pool.name)) {
+        room.pools.insert(pool.name, pool.slots - pool.held);
+    }
+    Ok(Locked { dags, room, is_partial })
 }
 
 /// The candidates of one DAG and pool, read page by page.
@@ -168,7 +174,7 @@ struct Stream {
     dag: DagRow,
     pool: String,
     page: VecDeque<Ti>,
-    read: u32,
+    after: CandidatePlace,
     more: bool,
 }
 
@@ -189,8 +195,10 @@ struct Desk<'a> {
     tx: &'a Tx,
     room: Room,
     dags: BTreeMap<String, DagRow>,
-    /// What is active before this choice.
-    active: Vec<Active>,
+    /// What is active before this choice, by DAG.
+    held: BTreeMap<String, i64>,
+    /// The same by task of a run, once a task with a limit of its own was met.
+    active: Option<Vec<Active>>,
     /// Until then instances wait whose executions are never to overlap.
     apart_until: Option<Timestamp>,
     report: &'a mut Report,
@@ -207,10 +215,10 @@ impl Desk<'_> {
         if dag.is_paused {
             return Ok(None);
         }
-        let held: i64 = self.active.iter().filter(|a| a.dag_id == *dag_id).map(|a| a.count).sum();
+        let held = self.held.get(dag_id).copied().unwrap_or(0);
         self.room.dags.entry(dag_id.clone()).or_insert(dag.max_active_tasks - held);
         let (pool, page) = (pool.clone(), VecDeque::new());
-        let mut stream = Stream { dag, pool, page, read: 0, more: true };
+        let mut stream = Stream { dag, pool, page, after: CandidatePlace::FIRST, more: true };
         self.fill(&mut stream).await?;
         Ok(Some(stream))
     }
@@ -226,9 +234,9 @@ impl Desk<'_> {
     async fn fill(&mut self, stream: &mut Stream) -> Result<(), EngineError> {
         while stream.page.is_empty() && stream.more {
             let pair = (stream.dag.dag_id.clone(), stream.pool.clone());
-            let found = task_instance::candidates(self.tx, &pair, PAGE, stream.read).await?;
+            let found = task_instance::candidates(self.tx, &pair, stream.after, PAGE).await?;
             stream.more = found.len() == PAGE as usize;
-            stream.read += PAGE;
+            stream.after = found.last().map_or(stream.after, CandidatePlace::of);
             let runs = unique(found.iter().map(|ti| ti.key.run_pk).collect());
             let mut versions = BTreeMap::new();
             for run in run::by_pks(self.tx, &runs).await? {
@@ -244,7 +252,7 @@ impl Desk<'_> {
                     self.report.merge(Report { next_due: Some(until), ..Report::default() });
                     continue;
                 }
-                self.limit(version, &ti);
+                self.limit(version, &ti).await?;
                 stream.page.push_back(ti);
             }
         }
@@ -252,10 +260,19 @@ impl Desk<'_> {
     }
 
     /// Enters the limits of an instance's task into the room, less what is active.
-    fn limit(&mut self, version: &Version, ti: &Ti) {
+    async fn limit(&mut self, version: &Version, ti: &Ti) -> Result<(), EngineError> {
         let (dag_id, run, index) = (&ti.dag_id, ti.key.run_pk, ti.key.task_index);
-        let Some(task) = version.dag.tasks.get(index as usize) else { return };
-        let own = self.active.iter().filter(|a| a.dag_id == *dag_id && a.task_index == index);
+        let Some(task) = version.dag.tasks.get(index as usize) else { return Ok(()) };
+        let limits = &task.limits;
+        if limits.max_active_tis_per_dag.or(limits.max_active_tis_per_dagrun).is_none() {
+            return Ok(());
+        }
+        let active = match self.active.take() {
+            Some(active) => active,
+            None => pool::active(self.tx).await?,
+        };
+        let active = self.active.insert(active);
+        let own = active.iter().filter(|a| a.dag_id == *dag_id && a.task_index == index);
         if let Some(most) = task.limits.max_active_tis_per_dag {
             let held: i64 = own.clone().map(|a| a.count).sum();
             let key = (dag_id.clone(), index);
@@ -265,15 +282,8 @@ impl Desk<'_> {
             let held: i64 = own.filter(|a| a.run_pk == run).map(|a| a.count).sum();
             self.room.run_tasks.entry((run, index)).or_insert(i64::from(most) - held);
         }
+        Ok(())
     }
-}
-
-async fn room(tx: &Tx, locked: &BTreeSet<String>) -> Result<Room, EngineError> {
-    let mut room = Room::default();
-    for pool in pool::list(tx).await?.into_iter().filter(|pool| locked.contains(&pool.name)) {
-        room.pools.insert(pool.name, pool.slots - pool.held);
-    }
-    Ok(room)
 }
 
 fn candidate(ti: &Ti) -> Candidate {
@@ -322,11 +332,14 @@ async fn queue(cx: &Cx, tx: &Tx, chosen: &[Ti]) -> Result<(), EngineError> {
         });
         holds.push(hold(ti, token));
     }
-    task_instance::change(tx, &changes).await?;
-    attempt::insert(tx, &attempts).await?;
-    pool::hold(tx, &holds).await?;
     let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, log::SCHEDULER)).collect();
-    event::append(tx, lines).await?;
+    try_join!(
+        biased;
+        task_instance::change(tx, &changes),
+        attempt::insert(tx, &attempts),
+        pool::hold(tx, &holds),
+        event::append(tx, lines),
+    )?;
     Ok(())
 }
 

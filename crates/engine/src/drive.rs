@@ -4,20 +4,27 @@
 //! when a hint comes, a timer falls due, or `scan_interval` is over. A pass that fails is logged,
 //! counted, and tried again with the next turn: it stops neither the others nor the loop (I28).
 //!
+//! A turn that only the clock asks for begins with one look at the store: where that finds nothing to do,
+//! only the passes that never rest take part. Now and then all do, whatever the look says.
+//!
 //! A role with a lease of its own turns only while that lease lets it act. Once it does not, or a
 //! transaction was refused as fenced, the loop ends: what it believed is dropped, and the role
 //! registers as a new job.
 
+use crate::error::EngineError;
 use crate::liveness::Own;
 use crate::{Cx, Pass, Report, contention};
 use fencepost_core::liveness::Phase;
-use fencepost_core::time::{Span, Timestamp};
+use fencepost_core::time::{BootInstant, Span, Timestamp};
+use fencepost_store::query::look;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// The longest wait after a failed pass.
 const AFTER_FAILURE: Span = Span::from_secs(1);
+/// How long most passes may rest.
+const REST: Span = Span::from_secs(60);
 /// Under this a wait is not worth a sleep.
 const SHORTEST: Span = Span::from_millis(1);
 
@@ -50,12 +57,16 @@ pub async fn drive(
     health: SharedHealth,
     mut stop: watch::Receiver<bool>,
 ) -> Ended {
+    let mut rest = Rest::default();
     while !*stop.borrow() {
         if !may_act(&cx) {
             return Ended::Fenced;
         }
         let hint = Arc::clone(&cx.wakes.engine);
-        let Some(report) = turn(&cx, &mut passes, &health).await else { return Ended::Fenced };
+        let quiet = rest.quiet(&cx, failing(&health)).await;
+        let Some(report) = turn(&cx, &mut passes, &health, quiet).await else {
+            return Ended::Fenced;
+        };
         if report.moved > 0 {
             // What moved may be an order to stop: after its commit, a worker that waits should look.
             cx.wakes.workers();
@@ -70,10 +81,43 @@ pub async fn drive(
             biased;
             () = hint.notified() => {}
             _ = stop.changed() => {}
-            () = sleep(wait) => {}
+            () = sleep(wait) => rest.is_by_clock = true,
         }
     }
     Ended::Stopped
+}
+
+/// Whether the next turn may be one of rest.
+#[derive(Debug, Default)]
+struct Rest {
+    /// Nobody has hinted at anything.
+    is_by_clock: bool,
+    /// The last turn of all passes.
+    all_at: Option<BootInstant>,
+}
+
+impl Rest {
+    /// What is known if the store is quiet; `None` if all passes are to turn.
+    async fn quiet(&mut self, cx: &Cx, is_failing: bool) -> Option<Report> {
+        let now = (cx.env.boottime)();
+        let is_fresh = self.all_at.is_some_and(|at| now.since(at) < REST);
+        if std::mem::take(&mut self.is_by_clock) && is_fresh && !is_failing {
+            // What fails here fails in the passes too, and is noted there.
+            if let Ok(Some(report)) = look(cx).await {
+                return Some(report);
+            }
+        }
+        self.all_at = Some(now);
+        None
+    }
+}
+
+async fn look(cx: &Cx) -> Result<Option<Report>, EngineError> {
+    let tx = cx.store.read("look").await?;
+    let seen = look::look(&tx).await?;
+    let is_due = seen.next_due.is_some_and(|at| at <= tx.now());
+    let report = Report { next_due: seen.next_due, ..Report::default() };
+    Ok((!seen.is_busy && !is_due).then_some(report))
 }
 
 fn may_act(cx: &Cx) -> bool {
@@ -86,10 +130,16 @@ async fn sleep(wait: Span) {
     tokio::time::sleep(wait.to_std()).await;
 }
 
-/// Every pass once; `None` if the role was fenced meanwhile.
-async fn turn(cx: &Cx, passes: &mut [Box<dyn Pass>], health: &SharedHealth) -> Option<Report> {
-    let mut whole = Report::default();
-    for pass in passes {
+/// Every pass once, of a quiet store only those that never rest; `None` if the role was fenced meanwhile.
+async fn turn(
+    cx: &Cx,
+    passes: &mut [Box<dyn Pass>],
+    health: &SharedHealth,
+    quiet: Option<Report>,
+) -> Option<Report> {
+    let is_quiet = quiet.is_some();
+    let mut whole = quiet.unwrap_or_default();
+    for pass in passes.iter_mut().filter(|pass| !(is_quiet && pass.rests())) {
         let name = pass.name();
         match pass.pass(cx).await {
             // Nothing was changed; the next turn comes at once.

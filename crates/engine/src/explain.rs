@@ -240,7 +240,7 @@ async fn upstream_gate(
     gates: &mut Gates,
 ) -> Result<(), EngineError> {
     let Some(task) = version.dag.tasks.get(ti.key.task_index as usize) else { return Ok(()) };
-    let head = task_instance::heads(tx, ti.key.run_pk, &[ti.key.task_index]).await?;
+    let head = task_instance::heads(tx, &[(ti.key.run_pk, ti.key.task_index)]).await?;
     let counts = head.first().map_or(ti.upstream, |head| head.upstream);
     let rule = task.trigger_rule.as_str();
     if ti.state != TiState::None || task.trigger_rule.decide(&counts) != Decision::Wait {

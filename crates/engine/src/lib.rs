@@ -125,6 +125,10 @@ impl Report {
 pub trait Pass: Send {
     /// Its name in logs and health.
     fn name(&self) -> &'static str;
+    /// Whether it has nothing to do while the store is quiet ([`fencepost_store::query::look`]).
+    fn rests(&self) -> bool {
+        true
+    }
     /// Looks, decides, applies; takes no input.
     fn pass<'a>(
         &'a mut self,

@@ -30,6 +30,7 @@ use fencepost_core::time::{BootInstant, Span};
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::{installation, lease};
 use std::pin::Pin;
+use tokio::try_join;
 
 /// No scan is closer to the last than this.
 const SHORTEST_SCAN: Span = Span::from_millis(100);
@@ -48,6 +49,11 @@ impl Pass for Watch {
         "watch"
     }
 
+    /// Leases run out in silence.
+    fn rests(&self) -> bool {
+        false
+    }
+
     fn pass<'a>(
         &'a mut self,
         cx: &'a Cx,
@@ -59,8 +65,8 @@ impl Pass for Watch {
             if since.is_some_and(|since| since < interval.over(2)) {
                 return Ok(self.due(cx, report));
             }
-            let sight = match self.scan(cx).await {
-                Ok(sight) => sight,
+            let (sight, mut departed) = match self.scan(cx).await {
+                Ok(seen) => seen,
                 Err(error) => {
                     self.observer(cx).failed();
                     return Err(error);
@@ -69,8 +75,11 @@ impl Pass for Watch {
             alert(cx, &sight).await?;
             for expired in &sight.expired {
                 report.moved += usize::from(declare::declare(cx, expired).await?);
+                departed = true;
             }
-            report.merge(settle::settle(cx).await?);
+            if departed {
+                report.merge(settle::settle(cx).await?);
+            }
             Ok(self.due(cx, report))
         })
     }
@@ -100,12 +109,17 @@ impl Watch {
         report
     }
 
-    /// Reads all leases.
-    async fn scan(&mut self, cx: &Cx) -> Result<Sight, EngineError> {
+    /// Reads all leases; also whether a departed job has left something.
+    async fn scan(&mut self, cx: &Cx) -> Result<(Sight, bool), EngineError> {
         let started = (cx.env.boottime)();
         let tx = cx.store.read("scan_leases").await?;
-        let readings = lease::read(&tx).await?;
-        let epoch = installation::load(&tx).await?.map_or(1, |row| row.epoch);
+        let (readings, installation, departed) = try_join!(
+            biased;
+            lease::read(&tx),
+            installation::load(&tx),
+            lease::departed(&tx, 1),
+        )?;
+        let epoch = installation.map_or(1, |row| row.epoch);
         let store_now = tx.now();
         drop(tx);
         let ended = (cx.env.boottime)();
@@ -116,7 +130,8 @@ impl Watch {
         let interval = self.interval(cx);
         let observer = self.observer(cx);
         observer.set_scan_interval(interval);
-        Ok(observer.scan(&Scan { started, ended, store_now, epoch, readings: &readings }))
+        let scan = Scan { started, ended, store_now, epoch, readings: &readings };
+        Ok((observer.scan(&scan), !departed.is_empty()))
     }
 }
 

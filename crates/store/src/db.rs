@@ -24,6 +24,7 @@ use postgres::Postgres;
 pub(crate) use sqlite::{connect as sqlite_connect, wrong as sqlite_error};
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// The store's clock: the wall clock of its host, or a simulated one.
 #[derive(Clone)]
@@ -152,7 +153,7 @@ impl Store {
                 (Session::Postgres(session), now)
             }
         };
-        Ok(Tx { op, session, now, hooks: self.hooks.clone() })
+        Ok(Tx { op, session, now, hooks: self.hooks.clone(), turn: Mutex::new(()) })
     }
 
     /// The store's clock. On PostgreSQL an estimate for waits; what is kept comes from [`Tx::now`].
@@ -183,12 +184,17 @@ impl Store {
 
 /// A transaction. Dropped without a commit, it is rolled back; after an error of a statement it can
 /// only be dropped.
+///
+/// Statements that are asked for at once (`try_join!`) run in the order in which they are asked for,
+/// and none waits for the answer to the one before it.
 #[derive(Debug)]
 pub struct Tx {
     op: &'static str,
     session: Session,
     now: Timestamp,
     hooks: Hooks,
+    /// Who sends a statement has it: first come, first sent.
+    turn: Mutex<()>,
 }
 
 impl Tx {
@@ -242,12 +248,18 @@ impl Tx {
         if sets.is_empty() {
             return Ok((Vec::new(), Vec::new()));
         }
-        self.pass(stmt.name)?;
         let sets = sets.into_iter().map(|set| set.into_iter().map(Value::storable).collect());
+        let sets: Vec<Vec<Value>> = sets.collect();
+        let turn = self.turn.lock().await;
+        self.pass(stmt.name)?;
         match &self.session {
-            Session::Sqlite(session) => session.run(self.op, *stmt, sets.collect()).await,
-            Session::Memory(session) => session.run(self.op, *stmt, sets.collect()).await,
-            Session::Postgres(session) => session.run(self.op, *stmt, sets.collect()).await,
+            Session::Sqlite(session) => {
+                let sent = session.send(self.op, *stmt, sets)?;
+                drop(turn);
+                sent.answer().await
+            }
+            Session::Memory(session) => session.run(self.op, *stmt, sets).await,
+            Session::Postgres(session) => session.run(self.op, *stmt, sets, turn).await,
         }
     }
 

@@ -14,6 +14,7 @@ pub mod installation;
 pub mod job;
 pub mod lease;
 pub mod listing;
+pub mod look;
 pub mod outbox;
 pub mod pool;
 pub mod run;
@@ -46,6 +47,7 @@ pub fn all_statements() -> Vec<Stmt> {
         listing::pools::STATEMENTS,
         listing::runs::STATEMENTS,
         listing::tasks::STATEMENTS,
+        look::STATEMENTS,
         outbox::STATEMENTS,
         pool::STATEMENTS,
         run::STATEMENTS,

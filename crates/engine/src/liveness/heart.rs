@@ -12,6 +12,7 @@ use fencepost_core::time::Span;
 use fencepost_store::query::lease::{self, Renewed};
 use std::sync::Arc;
 use tokio::sync::watch;
+use tokio::try_join;
 
 /// What came of a beat.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,28 +53,42 @@ impl Heart {
         S: Fn(Span) -> F,
         F: Future<Output = ()>,
     {
+        self.beat(sleep).await.0
+    }
+
+    /// A beat, and the shortest lease of the installation if that was read.
+    async fn beat<S, F>(&self, sleep: &S) -> (Beaten, Option<Span>)
+    where
+        S: Fn(Span) -> F,
+        F: Future<Output = ()>,
+    {
         let beat = self.own.beat((self.cx.env.boottime)());
         let deadline = self.own.lease().heartbeat_interval;
         tokio::select! {
             biased;
             answer = self.renew(beat) => match answer {
-                Ok(Renewed::Yes) => {
+                Ok((Renewed::Yes, shortest)) => {
                     self.own.acknowledged(beat);
-                    Beaten::Renewed
+                    (Beaten::Renewed, shortest)
                 }
-                Ok(Renewed::Old) => Beaten::Missed("a later beat came first".into()),
-                Ok(Renewed::Over(_) | Renewed::Unknown) => Beaten::Over,
-                Err(error) => Beaten::Missed(error.to_string()),
+                Ok((Renewed::Old, _)) => (Beaten::Missed("a later beat came first".into()), None),
+                Ok((Renewed::Over(_) | Renewed::Unknown, _)) => (Beaten::Over, None),
+                Err(error) => (Beaten::Missed(error.to_string()), None),
             },
-            () = sleep(deadline) => Beaten::Missed(format!("no answer within {deadline}")),
+            () = sleep(deadline) => (Beaten::Missed(format!("no answer within {deadline}")), None),
         }
     }
 
-    async fn renew(&self, beat: Beat) -> Result<Renewed, EngineError> {
+    /// One transaction: an idle role makes few.
+    async fn renew(&self, beat: Beat) -> Result<(Renewed, Option<Span>), EngineError> {
         let loop_age = self.own.loop_age((self.cx.env.boottime)());
         let sent = super::Beat { job: self.own.job_id, seq: beat.seq, loop_age };
-        let answers = super::renew(&self.cx, &[sent]).await?;
-        Ok(answers.first().map_or(Renewed::Unknown, |(_, answer)| *answer))
+        let mut renewals = super::renewals(&self.cx, &[sent]);
+        let tx = self.cx.store.begin("renew_leases").await?;
+        let (answers, shortest) =
+            try_join!(biased; lease::renew(&tx, &mut renewals), lease::shortest_ttl(&tx))?;
+        tx.commit().await?;
+        Ok((answers.first().map_or(Renewed::Unknown, |(_, answer)| *answer), shortest))
     }
 
     /// Beats until it is asked to stop or its job is over.
@@ -87,9 +102,10 @@ impl Heart {
     {
         let mut interval = self.own.lease().heartbeat_interval;
         while !*stop.borrow() {
-            match self.beat_once(&sleep).await {
+            let (beaten, shortest) = self.beat(&sleep).await;
+            match beaten {
                 Beaten::Over => return self.over(),
-                Beaten::Renewed => interval = self.interval().await.unwrap_or(interval),
+                Beaten::Renewed => interval = self.interval(shortest),
                 Beaten::Missed(_) => {}
             }
             if self.own.phase((self.cx.env.boottime)()) == Phase::Over {
@@ -109,10 +125,8 @@ impl Heart {
         Stopped::Over
     }
 
-    async fn interval(&self) -> Result<Span, EngineError> {
+    fn interval(&self, shortest: Option<Span>) -> Span {
         let most = self.own.lease().heartbeat_interval;
-        let tx = self.cx.store.read("shortest_lease").await?;
-        let shortest = lease::shortest_ttl(&tx).await?;
-        Ok(shortest.map_or(most, |ttl| most.min(ttl.over(5)).max(Span::from_millis(50))))
+        shortest.map_or(most, |ttl| most.min(ttl.over(5)).max(Span::from_millis(50)))
     }
 }

@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::facts::{AttemptFacts, Facts, Outputs, Reader, outputs_for};
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, JobState};
-use fencepost_store::Tx;
+use fencepost_store::{StoreError, Tx};
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::checkpoint;
 use fencepost_store::query::job;
@@ -15,6 +15,7 @@ use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, TiKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::try_join;
 
 /// What a worker gets: its claims, and the orders to stop.
 #[derive(Debug, Default)]
@@ -42,16 +43,19 @@ const OPEN: u32 = 1_000;
 pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, EngineError> {
     // Reading first costs no sync of the disk when there is nothing.
     let look = cx.store.read("look_for_work").await?;
-    let open = attempt::open_of(&look, job_id, 0, OPEN).await?;
+    let (open, is_waiting) = try_join!(
+        biased;
+        attempt::open_of(&look, job_id, 0, OPEN),
+        is_waiting(&look, wants.queues, wants.free_slots),
+    )?;
+    drop(look);
     let lost = |a: &&Attempt| a.state == AttemptState::Claimed && !wants.held.contains(&a.token);
     let mut tokens: Vec<Token> = open.iter().filter(lost).map(|a| a.token).collect();
     // What is delivered again fills slots too.
     let again = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
     let wants = &Wants { free_slots: wants.free_slots.saturating_sub(again), ..*wants };
-    let waiting = waiting(&look, wants.queues, wants.free_slots).await?;
-    drop(look);
     let stopping = open.into_iter().filter(|a| a.state == AttemptState::Stopping).collect();
-    if waiting {
+    if is_waiting && wants.free_slots > 0 {
         tokens.extend(take(cx, job_id, wants).await?);
     }
     Ok(Work { claimed: load(cx, &tokens).await?, stopping })
@@ -80,7 +84,11 @@ async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, E
     Ok(tokens)
 }
 
-async fn waiting(tx: &Tx, queues: &[String], free_slots: u32) -> Result<bool, EngineError> {
+async fn is_waiting(
+    tx: &Tx,
+    queues: &[String],
+    free_slots: u32,
+) -> Result<bool, StoreError> {
     if free_slots == 0 {
         return Ok(false);
     }
@@ -104,15 +112,21 @@ pub async fn load(
     let tx = cx.store.read("load_claims").await?;
     let attempts = attempt::get(&tx, tokens).await?;
     let keys: Vec<TiKey> = attempts.iter().map(|attempt| attempt.ti).collect();
-    let tis: BTreeMap<TiKey, _> =
-        task_instance::get(&tx, &keys).await?.into_iter().map(|ti| (ti.key, ti)).collect();
     let mut pks: Vec<i64> = keys.iter().map(|key| key.run_pk).collect();
     pks.sort_unstable();
     pks.dedup();
-    let runs: BTreeMap<i64, _> =
-        run::by_pks(&tx, &pks).await?.into_iter().map(|run| (run.run_pk, run)).collect();
-    let mut checkpoints: BTreeMap<TiKey, String> =
-        checkpoint::get(&tx, &keys).await?.into_iter().collect();
+    // Before a first attempt there was nobody who left one.
+    let again: Vec<TiKey> =
+        attempts.iter().filter(|attempt| attempt.attempt_number > 1).map(|a| a.ti).collect();
+    let (tis, runs, checkpoints) = try_join!(
+        biased;
+        task_instance::get(&tx, &keys),
+        run::by_pks(&tx, &pks),
+        checkpoint::get(&tx, &again),
+    )?;
+    let tis: BTreeMap<TiKey, _> = tis.into_iter().map(|ti| (ti.key, ti)).collect();
+    let runs: BTreeMap<i64, _> = runs.into_iter().map(|run| (run.run_pk, run)).collect();
+    let mut checkpoints: BTreeMap<TiKey, String> = checkpoints.into_iter().collect();
     let mut versions: BTreeMap<i64, Result<Arc<Version>, String>> = BTreeMap::new();
     for run in runs.values() {
         let read = match cx.catalog.version(&tx, run.version_pk).await {

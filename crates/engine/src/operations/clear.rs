@@ -210,16 +210,16 @@ pub(crate) async fn recount(
     run: &Run,
     touched: &[Ti],
 ) -> Result<(), EngineError> {
-    let states = task_instance::states(tx, run.run_pk).await?;
+    let states = task_instance::states(tx, &[run.run_pk]).await?;
     let tasks: BTreeSet<u32> = touched
         .iter()
         .flat_map(|ti| version.downstreams.get(ti.key.task_index as usize).into_iter().flatten())
         .map(|down| down.0)
         .collect();
-    let tasks: Vec<u32> = tasks.into_iter().collect();
+    let tasks: Vec<(i64, u32)> = tasks.into_iter().map(|task| (run.run_pk, task)).collect();
     let mut counts: Vec<(TiKey, UpstreamCounts)> = Vec::new();
     let mut marks: Vec<(TiKey, u32)> = Vec::new();
-    for head in task_instance::heads(tx, run.run_pk, &tasks).await? {
+    for head in task_instance::heads(tx, &tasks).await? {
         counts.push((head.key, count(version, &head, &states)));
         if head.state == TiState::None {
             marks.push((head.key, MARK_NOW));

@@ -34,10 +34,11 @@ use fencepost_store::query::job;
 use fencepost_store::query::pool;
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, Ti, TiChange, TiKey};
-use fencepost_store::query::xcom;
+use fencepost_store::query::xcom::{self, Produced};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tokio::try_join;
 
 /// What is said of one attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,8 +110,6 @@ pub(crate) async fn settle(
     Ok(answers)
 }
 
-type Outputs = Vec<(String, Value)>;
-
 /// The rows that a batch of reports is about, and the changes that follow.
 #[derive(Debug, Default)]
 struct Batch {
@@ -125,7 +124,7 @@ struct Batch {
     /// Open lost attempts whose owner was in the reporter's home.
     kin: BTreeSet<Token>,
     changes: Vec<TiChange>,
-    outputs: Vec<(TiKey, Token, Outputs)>,
+    outputs: Vec<Produced>,
     marks: Vec<TiKey>,
     checkpoints: Vec<(TiKey, Token, String)>,
     events: Vec<Event>,
@@ -135,17 +134,17 @@ impl Batch {
     async fn load(cx: &Cx, tx: &Tx, reports: &[EndReport]) -> Result<Self, EngineError> {
         let tokens: Vec<Token> = reports.iter().map(|report| report.token).collect();
         let mut batch = Self { now: tx.now(), ..Self::default() };
-        for ti in task_instance::of_attempts(tx, &tokens).await? {
-            batch.tis.insert(ti.key, ti);
-        }
-        for found in attempt::get(tx, &tokens).await? {
-            batch.attempts.insert(found.token, found);
-        }
-        let mut runs: Vec<i64> = batch.tis.keys().map(|key| key.run_pk).collect();
-        runs.dedup();
-        for run in run::by_pks(tx, &runs).await? {
-            match cx.catalog.version(tx, run.version_pk).await {
-                Ok(version) => drop(batch.versions.insert(run.run_pk, version)),
+        let (tis, attempts, runs) = try_join!(
+            biased;
+            task_instance::of_attempts(tx, &tokens),
+            attempt::get(tx, &tokens),
+            run::versions_of(tx, &tokens),
+        )?;
+        batch.tis.extend(tis.into_iter().map(|ti| (ti.key, ti)));
+        batch.attempts.extend(attempts.into_iter().map(|found| (found.token, found)));
+        for (run_pk, version_pk) in runs {
+            match cx.catalog.version(tx, version_pk).await {
+                Ok(version) => drop(batch.versions.insert(run_pk, version)),
                 // Its end is taken all the same: no input blocks the books (I22).
                 Err(error) => drop(error.of_one_version()?),
             }
@@ -291,7 +290,11 @@ impl Batch {
         change.to.state = to;
         follow(&mut change.to, report, verdict, now);
         if verdict.event == TiEvent::Succeed || verdict.event == TiEvent::SkipItself {
-            self.outputs.push((ti.key, attempt.token, report.outputs.clone()));
+            // Before a first attempt there was nobody who left anything.
+            if attempt.attempt_number > 1 || !report.outputs.is_empty() {
+                let (ti, token, outputs) = (ti.key, attempt.token, report.outputs.clone());
+                self.outputs.push(Produced { ti, token, outputs });
+            }
         }
         if let Some(checkpoint) = &report.checkpoint {
             self.checkpoints.push((ti.key, attempt.token, checkpoint.clone()));
@@ -357,37 +360,37 @@ impl Batch {
             let kind = fencepost_store::StoreErrorKind::Unavailable;
             fencepost_store::StoreError::new(kind, "report", format!("{what} moved meanwhile"))
         };
-        // While the instance still runs under this token: the change below ends that.
-        checkpoint::set(tx, &self.checkpoints).await?;
-        if attempt::end(tx, &self.ends).await?.contains(&false)
-            || attempt::keep_open(tx, &self.opens).await?.contains(&false)
-        {
-            return Err(conflict("an attempt").into());
-        }
-        if task_instance::change(tx, &self.changes).await?.contains(&false) {
-            return Err(conflict("a task instance").into());
-        }
         let ends = self.ends.iter().map(|end| end.token);
         // Slots follow the processes, which ended by their own deadline.
         let tokens: Vec<Token> = ends.chain(self.opens.iter().map(|open| open.token)).collect();
-        pool::free(tx, &tokens).await?;
-        for (key, token, outputs) in &self.outputs {
-            let place = (key.task_index, key.map_index);
-            xcom::replace(tx, key.run_pk, *token, place, outputs).await?;
+        let ((), ended, opened, changed, (), ()) = try_join!(
+            biased;
+            // While the instance still runs under this token: the change below ends that.
+            checkpoint::set(tx, &self.checkpoints),
+            attempt::end(tx, &self.ends),
+            attempt::keep_open(tx, &self.opens),
+            task_instance::change(tx, &self.changes),
+            pool::free(tx, &tokens),
+            event::append(tx, self.events),
+        )?;
+        if ended.contains(&false) || opened.contains(&false) {
+            return Err(conflict("an attempt").into());
         }
-        mark_heads(tx, &self.marks).await?;
-        event::append(tx, self.events).await?;
-        Ok(())
+        if changed.contains(&false) {
+            return Err(conflict("a task instance").into());
+        }
+        xcom::replace(tx, &self.outputs).await?;
+        mark_heads(tx, &self.marks).await
     }
 }
 
 /// Marks the heads of instances that went back to `none`.
 pub(crate) async fn mark_heads(tx: &Tx, keys: &[TiKey]) -> Result<(), EngineError> {
-    for key in keys {
-        let heads = task_instance::heads(tx, key.run_pk, &[key.task_index]).await?;
-        let marks: Vec<(TiKey, u32)> = heads.iter().map(|head| (head.key, MARK_NOW)).collect();
-        task_instance::set_recheck(tx, &marks).await?;
-    }
+    let tasks: BTreeSet<(i64, u32)> = keys.iter().map(|key| (key.run_pk, key.task_index)).collect();
+    let tasks: Vec<(i64, u32)> = tasks.into_iter().collect();
+    let heads = task_instance::heads(tx, &tasks).await?;
+    let marks: Vec<(TiKey, u32)> = heads.iter().map(|head| (head.key, MARK_NOW)).collect();
+    task_instance::set_recheck(tx, &marks).await?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use fencepost_store::query::attempt_log;
 use fencepost_store::query::dag;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::outbox;
-use fencepost_store::query::run::{self, Run};
+use fencepost_store::query::run::{self, Run, RunEnd};
 use fencepost_store::query::task_instance;
 
 /// Cancels a run: final at once if nothing of it runs; else when its last process is gone.
@@ -35,7 +35,8 @@ pub async fn cancel(
         if let Ok(to) = run_next(run.state, RunEvent::Cancel) {
             // One that was cleared has instances already.
             task_instance::cancel_unstarted(&tx, run.run_pk, "cancel", by).await?;
-            run::end(&tx, run.run_pk, run.state, to, "cancel").await?;
+            let end = RunEnd { run_pk: run.run_pk, from: run.state, to, reason: "cancel" };
+            run::end(&tx, &[end]).await?;
             let line = log::run(&run, "run_state", to.as_str(), by, "cancel");
             event::append(&tx, vec![line]).await?;
         }

@@ -14,6 +14,7 @@ use fencepost_store::query::attempt::{self, Attempt, Started};
 use fencepost_store::query::event;
 use fencepost_store::query::task_instance::{self, Ti, TiChange, TiKey};
 use std::collections::BTreeMap;
+use tokio::try_join;
 
 /// A start that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,13 +48,14 @@ async fn start_once(
     let is_admitted = acting.is_admitted(cx).await?;
     let tx = acting.tx;
     let tokens: Vec<Token> = requests.iter().map(|request| request.token).collect();
-    let tis: BTreeMap<TiKey, Ti> = task_instance::of_attempts(&tx, &tokens)
-        .await?
-        .into_iter()
-        .map(|ti| (ti.key, ti))
-        .collect();
+    let (tis, attempts) = try_join!(
+        biased;
+        task_instance::of_attempts(&tx, &tokens),
+        attempt::get(&tx, &tokens),
+    )?;
+    let tis: BTreeMap<TiKey, Ti> = tis.into_iter().map(|ti| (ti.key, ti)).collect();
     let mut attempts: BTreeMap<Token, Attempt> =
-        attempt::get(&tx, &tokens).await?.into_iter().map(|a| (a.token, a)).collect();
+        attempts.into_iter().map(|a| (a.token, a)).collect();
     let mut starts = Vec::new();
     let mut changes = Vec::new();
     let mut answers = Vec::new();
@@ -84,10 +86,13 @@ async fn start_once(
     if !is_admitted && !starts.is_empty() {
         return Err(gate::shut("start").into());
     }
-    attempt::start(&tx, &starts).await?;
-    task_instance::change(&tx, &changes).await?;
     let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, "worker")).collect();
-    event::append(&tx, lines).await?;
+    try_join!(
+        biased;
+        attempt::start(&tx, &starts),
+        task_instance::change(&tx, &changes),
+        event::append(&tx, lines),
+    )?;
     tx.commit().await?;
     Ok(answers)
 }

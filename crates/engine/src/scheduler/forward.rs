@@ -5,24 +5,28 @@
 //! and takes them off the run's count; a crash before its commit leaves the marks for the next
 //! pass. Ends that a batch causes itself (skips, noops) are taken up in the next round.
 
+mod roll_up;
+mod settle;
+
+pub(super) use roll_up::roll_up;
+
 use crate::catalog::Version;
 use crate::error::EngineError;
-use crate::facts::{self, Facts};
 use crate::log;
 use crate::operations::stop::{self, RunStop};
 use crate::{Cx, Report};
 use fencepost_core::dag::TaskIndex;
-use fencepost_core::lifecycle::{run_next, ti_next};
-use fencepost_core::plan::forward::{self, End, Gates, Move};
-use fencepost_core::plan::rollup::run_end;
+use fencepost_core::plan::forward::{self, End};
 use fencepost_core::state::{RunState, StopReason, TiState};
 use fencepost_core::time::Span;
+use fencepost_core::trigger_rule::UpstreamCounts;
 use fencepost_store::Tx;
-use fencepost_store::query::dag;
-use fencepost_store::query::event;
 use fencepost_store::query::run::{self, Run};
-use fencepost_store::query::task_instance::{self, DueEnd, Moved, TaskMove, Ti, TiKey};
-use std::collections::BTreeMap;
+use fencepost_store::query::task_instance::{self, DueEnd, Ti, TiKey};
+use settle::settle;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::try_join;
 
 /// Mark of a head that is to be decided again.
 pub const MARK_NOW: u32 = 1;
@@ -84,117 +88,149 @@ async fn count_ends(
     let Some(after) = sweep.ends else { return Ok(0) };
     let ends = task_instance::forward_due(tx, after, ENDS).await?;
     sweep.ends = ends.last().filter(|_| ends.len() == ENDS as usize).map(|end| end.key);
-    let mut counted = 0;
-    for (run_pk, ends) in by_run(&ends) {
-        let run = match take(tx, run_pk).await? {
-            Held::Here(run) => run,
-            Held::Gone => {
-                task_instance::forwarded(tx, &ends).await?;
-                counted += ends.len();
-                continue;
-            }
-            Held::Elsewhere => {
-                report.merge(look_again(tx));
-                continue;
-            }
-        };
-        match count_run(cx, tx, *run, &ends).await {
-            Ok(()) => counted += ends.len(),
-            Err(trouble) => report.troubles.push(trouble.of_one_version()?),
-        }
-    }
-    Ok(counted)
-}
-
-/// Whose a run is for now. Its counts, and the moves of its instances out of `none`, are for one
-/// scheduler at a time.
-enum Held {
-    Here(Box<Run>),
-    /// Another scheduler, or a person's request, has its lock.
-    Elsewhere,
-    Gone,
-}
-
-async fn take(tx: &Tx, run_pk: i64) -> Result<Held, EngineError> {
-    if let Some(run) = run::take(tx, run_pk).await? {
-        return Ok(Held::Here(Box::new(run)));
-    }
-    let exists = !run::by_pks(tx, &[run_pk]).await?.is_empty();
-    Ok(if exists { Held::Elsewhere } else { Held::Gone })
-}
-
-/// Who has the lock may not have seen what was left to it.
-fn look_again(tx: &Tx) -> Report {
-    Report { next_due: Some(tx.now().plus(AGAIN)), ..Report::default() }
-}
-
-fn by_run(ends: &[DueEnd]) -> BTreeMap<i64, Vec<DueEnd>> {
-    let mut out: BTreeMap<i64, Vec<DueEnd>> = BTreeMap::new();
-    for end in ends {
-        out.entry(end.key.run_pk).or_default().push(*end);
-    }
-    out
-}
-
-async fn count_run(cx: &Cx, tx: &Tx, run: Run, due: &[DueEnd]) -> Result<(), EngineError> {
-    let run_pk = run.run_pk;
-    let version = match cx.catalog.version(tx, run.version_pk).await {
-        Ok(version) => version,
-        Err(error) => {
-            if run.stop_reason.is_some() {
-                end_unread(cx, tx, run_pk).await?;
-            }
-            return Err(error);
-        }
-    };
-    let is_due = task_instance::forwarded(tx, due).await?;
+    let taken = take(tx, ends.iter().map(|end| end.key.run_pk).collect()).await?;
+    report.merge(taken.look_again(tx));
+    let gone: Vec<DueEnd> = ends.iter().filter(|end| taken.is_gone(end.key)).copied().collect();
+    task_instance::forwarded(tx, &gone).await?;
+    let hands = hands(cx, tx, taken, report).await?;
     let due: Vec<DueEnd> =
-        due.iter().zip(is_due).filter(|(_, is_due)| *is_due).map(|(end, _)| *end).collect();
-    let ends: Vec<End> =
-        due.iter().map(|d| End { task: TaskIndex(d.key.task_index), state: d.state }).collect();
-    let deltas = forward::deltas(&version.downstreams, &ends);
-    let tasks: Vec<u32> = deltas.keys().map(|task| task.0).collect();
-    let mut heads = task_instance::heads(tx, run_pk, &tasks).await?;
-    for head in &mut heads {
-        if let Some(delta) = deltas.get(&TaskIndex(head.key.task_index)) {
-            head.upstream = forward::add(head.upstream, delta);
+        ends.into_iter().filter(|end| hands.contains_key(&end.key.run_pk)).collect();
+    count(cx, tx, &hands, &due).await?;
+    Ok(gone.len() + due.len())
+}
+
+/// Whose runs are for now. Their counts, and the moves of their instances out of `none`, are for one
+/// scheduler at a time.
+struct Taken {
+    here: Vec<Run>,
+    /// Another scheduler, or a person's request, has their locks.
+    elsewhere: BTreeSet<i64>,
+}
+
+impl Taken {
+    fn is_gone(&self, key: TiKey) -> bool {
+        let is_here = self.here.iter().any(|run| run.run_pk == key.run_pk);
+        !is_here && !self.elsewhere.contains(&key.run_pk)
+    }
+
+    /// Who has a lock may not have seen what was left to it.
+    fn look_again(&self, tx: &Tx) -> Report {
+        let again = (!self.elsewhere.is_empty()).then(|| tx.now().plus(AGAIN));
+        Report { next_due: again, ..Report::default() }
+    }
+}
+
+async fn take(tx: &Tx, run_pks: BTreeSet<i64>) -> Result<Taken, EngineError> {
+    let wanted: Vec<i64> = run_pks.into_iter().collect();
+    let here = run::take(tx, &wanted).await?;
+    let is_here = |pk: &&i64| here.iter().any(|run| run.run_pk == **pk);
+    let missing: Vec<i64> = wanted.iter().filter(|pk| !is_here(pk)).copied().collect();
+    let elsewhere = run::by_pks(tx, &missing).await?.iter().map(|run| run.run_pk).collect();
+    Ok(Taken { here, elsewhere })
+}
+
+/// A run in hand, and its version.
+struct Hand {
+    run: Run,
+    version: Arc<Version>,
+}
+
+/// Runs in hand whose versions can be read. Nothing comes after the ends of a stopped run: it is over
+/// with the last of them, whatever its version says. They stay to be counted until it can be read.
+async fn hands(
+    cx: &Cx,
+    tx: &Tx,
+    taken: Taken,
+    report: &mut Report,
+) -> Result<BTreeMap<i64, Hand>, EngineError> {
+    let mut hands = BTreeMap::new();
+    for run in taken.here {
+        match cx.catalog.version(tx, run.version_pk).await {
+            Ok(version) => drop(hands.insert(run.run_pk, Hand { run, version })),
+            Err(error) => {
+                report.troubles.push(error.of_one_version()?);
+                let states = if run.stop_reason.is_some() {
+                    task_instance::states(tx, &[run.run_pk]).await?
+                } else {
+                    continue;
+                };
+                if states.iter().all(|s| s.state.is_finished()) {
+                    roll_up(cx, tx, &[run.run_pk]).await?;
+                }
+            }
         }
     }
+    Ok(hands)
+}
+
+/// Counts ends of runs in hand, decides what follows, and takes them off their runs, which end with
+/// the last one.
+async fn count(
+    cx: &Cx,
+    tx: &Tx,
+    hands: &BTreeMap<i64, Hand>,
+    due: &[DueEnd],
+) -> Result<(), EngineError> {
+    let below = below(hands, due);
+    let (is_due, heads) = try_join!(
+        biased;
+        task_instance::forwarded(tx, due),
+        task_instance::heads(tx, &below),
+    )?;
+    let mut by_run: BTreeMap<i64, Vec<End>> = BTreeMap::new();
+    for (end, _) in due.iter().zip(is_due).filter(|(_, is_due)| *is_due) {
+        let (task, state) = (TaskIndex(end.key.task_index), end.state);
+        by_run.entry(end.key.run_pk).or_default().push(End { task, state });
+    }
+    let mut deltas: BTreeMap<(i64, u32), UpstreamCounts> = BTreeMap::new();
+    for (run_pk, ends) in &by_run {
+        let Some(hand) = hands.get(run_pk) else { continue };
+        let of_run = forward::deltas(&hand.version.downstreams, ends);
+        deltas.extend(of_run.into_iter().map(|(task, delta)| ((*run_pk, task.0), delta)));
+    }
+    let add = |mut head: Ti| {
+        let delta = deltas.get(&(head.key.run_pk, head.key.task_index))?;
+        head.upstream = forward::add(head.upstream, delta);
+        Some(head)
+    };
+    let mut heads: Vec<Ti> = heads.into_iter().filter_map(add).collect();
     let counts: Vec<_> = heads.iter().map(|head| (head.key, head.upstream)).collect();
-    task_instance::set_counts(tx, &counts).await?;
-    let failed = ends.iter().any(|end| end.state == TiState::Failed);
-    let fail_fast = version.dag.fail_fast && run.state == RunState::Running;
-    if fail_fast && failed && run.stop_reason.is_none() {
+    let count = |ends: &Vec<End>| i64::try_from(ends.len()).unwrap_or(i64::MAX);
+    let counted: Vec<(i64, i64)> = by_run.iter().map(|(pk, ends)| (*pk, count(ends))).collect();
+    let ((), left) = try_join!(
+        biased;
+        task_instance::set_counts(tx, &counts),
+        run::count_down(tx, &counted),
+    )?;
+    for (run_pk, ends) in &by_run {
+        let Some(hand) = hands.get(run_pk).filter(|hand| fails_fast(hand, ends)) else { continue };
         let request = RunStop { reason: StopReason::FailFast, by: log::SCHEDULER };
-        stop::stop_run(tx, &run, &request).await?;
-    } else {
-        settle(cx, tx, &version, heads).await?;
+        stop::stop_run(tx, &hand.run, &request).await?;
+        heads.retain(|head| head.key.run_pk != *run_pk);
     }
-    count_down(cx, tx, run_pk, &due).await
+    settle(cx, tx, hands, heads).await?;
+    let over: Vec<i64> = left.iter().filter(|(_, left)| *left <= 0).map(|(pk, _)| *pk).collect();
+    roll_up(cx, tx, &over).await
 }
 
-/// Nothing comes after the ends of a stopped run: it is over with the last of them, whatever its
-/// version says. They stay to be counted until it can be read.
-async fn end_unread(cx: &Cx, tx: &Tx, run_pk: i64) -> Result<(), EngineError> {
-    let states = task_instance::states(tx, run_pk).await?;
-    if states.iter().all(|s| s.state.is_finished()) {
-        roll_up(cx, tx, run_pk).await?;
+/// The tasks below ends: (run, task).
+fn below(hands: &BTreeMap<i64, Hand>, due: &[DueEnd]) -> Vec<(i64, u32)> {
+    let mut tasks = BTreeSet::new();
+    for end in due {
+        let Some(hand) = hands.get(&end.key.run_pk) else { continue };
+        let downs = hand.version.downstreams.get(end.key.task_index as usize);
+        tasks.extend(downs.into_iter().flatten().map(|down| (end.key.run_pk, down.0)));
     }
-    Ok(())
+    tasks.into_iter().collect()
 }
 
-/// Takes counted ends off their run, which ends with the last one.
-async fn count_down(cx: &Cx, tx: &Tx, run_pk: i64, due: &[DueEnd]) -> Result<(), EngineError> {
-    let count = i64::try_from(due.len()).unwrap_or(i64::MAX);
-    for (pk, left) in run::count_down(tx, &[(run_pk, count)]).await? {
-        if left <= 0 {
-            roll_up(cx, tx, pk).await?;
-        }
-    }
-    Ok(())
+fn fails_fast(hand: &Hand, ends: &[End]) -> bool {
+    let is_running = hand.run.state == RunState::Running && hand.run.stop_reason.is_none();
+    let fails = hand.version.dag.fail_fast && is_running;
+    fails && ends.iter().any(|end| end.state == TiState::Failed)
 }
 
-/// Decides marked heads again, by run.
+/// Decides marked heads again.
 async fn recheck(
     cx: &Cx,
     tx: &Tx,
@@ -202,161 +238,24 @@ async fn recheck(
     report: &mut Report,
 ) -> Result<usize, EngineError> {
     let Some(after) = sweep.marks else { return Ok(0) };
-    let marked = task_instance::recheck(tx, MARK_PAST, after, MARKED).await?;
+    let mut marked = task_instance::recheck(tx, MARK_PAST, after, MARKED).await?;
     let place = |ti: &Ti| (ti.recheck, ti.key.run_pk, ti.key.task_index.into());
     sweep.marks = marked.last().filter(|_| marked.len() == MARKED as usize).map(place);
-    if !marked.is_empty() {
-        let scan = tx.now().plus(PAST_SCAN);
-        report.merge(Report { next_due: Some(scan), ..Report::default() });
+    if marked.is_empty() {
+        return Ok(0);
     }
-    let mut by_run: BTreeMap<i64, Vec<Ti>> = BTreeMap::new();
-    for ti in marked {
-        by_run.entry(ti.key.run_pk).or_default().push(ti);
-    }
-    let mut moved = 0;
-    for (run_pk, heads) in by_run {
-        let run = match take(tx, run_pk).await? {
-            Held::Here(run) if run.state == RunState::Running => run,
-            Held::Here(_) | Held::Gone => continue,
-            Held::Elsewhere => {
-                report.merge(look_again(tx));
-                continue;
-            }
-        };
+    let scan = tx.now().plus(PAST_SCAN);
+    report.merge(Report { next_due: Some(scan), ..Report::default() });
+    let mut taken = take(tx, marked.iter().map(|ti| ti.key.run_pk).collect()).await?;
+    report.merge(taken.look_again(tx));
+    taken.here.retain(|run| run.state == RunState::Running);
+    let mut hands = BTreeMap::new();
+    for run in taken.here {
         match cx.catalog.version(tx, run.version_pk).await {
-            Ok(version) => moved += settle(cx, tx, &version, heads).await?,
+            Ok(version) => drop(hands.insert(run.run_pk, Hand { run, version })),
             Err(trouble) => report.troubles.push(trouble.of_one_version()?),
         }
     }
-    Ok(moved)
-}
-
-/// Decides heads that have not moved, and moves all instances of their tasks; how many moved.
-pub(super) async fn settle(
-    cx: &Cx,
-    tx: &Tx,
-    version: &Version,
-    heads: Vec<Ti>,
-) -> Result<usize, EngineError> {
-    let mut moves: Vec<TaskMove> = Vec::new();
-    let mut marks: Vec<(TiKey, u32)> = Vec::new();
-    for head in heads {
-        let (marked, ended) = (head.recheck > 0, head.state != TiState::None);
-        // Cleared instances of a mapped task may lie behind a head that has ended.
-        if ended && (!marked || head.key.map_index < 0) {
-            marks.extend(marked.then_some((head.key, 0)));
-            continue;
-        }
-        match decide(cx, tx, version, &head).await? {
-            Move::Wait | Move::Evaluate if ended => marks.push((head.key, MARK_BEHIND)),
-            Move::Wait | Move::Evaluate => marks.extend(marked.then_some((head.key, 0))),
-            Move::WaitForPast => marks.push((head.key, MARK_PAST)),
-            Move::Apply(event, reason) => {
-                if let Ok(to) = ti_next(TiState::None, event) {
-                    let (run_pk, task_index) = (head.key.run_pk, head.key.task_index);
-                    moves.push(TaskMove { run_pk, task_index, to, reason: reason.into() });
-                    marks.extend(ended.then_some((head.key, 0)));
-                }
-            }
-        }
-    }
-    let moved = task_instance::move_tasks(tx, &moves).await?;
-    let went: BTreeMap<(i64, u32), &TaskMove> =
-        moves.iter().map(|m| ((m.run_pk, m.task_index), m)).collect();
-    let line = |m: &Moved| {
-        let to = went.get(&(m.key.run_pk, m.key.task_index))?;
-        Some(log::moved(m, to.to, &to.reason))
-    };
-    let count = moved.len();
-    event::append(tx, moved.iter().filter_map(line).collect()).await?;
-    task_instance::set_recheck(tx, &marks).await?;
-    Ok(count)
-}
-
-async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, EngineError> {
-    let task = TaskIndex(head.key.task_index);
-    let mut gates = Gates::default();
-    let depends_on_past = version.dag.tasks.get(task.at()).is_some_and(|task| task.depends_on_past);
-    let first = forward::decide(&version.dag, task, &head.upstream, gates);
-    if depends_on_past && matches!(first, Move::Apply(..) | Move::Evaluate) {
-        gates.past_ok = past_ok(tx, head).await?;
-        // While it only waited, an older run may have taken its run's place.
-        if head.recheck == MARK_PAST && gates.past_ok != Some(false) && !has_place(tx, head).await?
-        {
-            gates.past_ok = Some(false);
-        }
-    }
-    let second = forward::decide(&version.dag, task, &head.upstream, gates);
-    if second != Move::Evaluate {
-        return Ok(second);
-    }
-    gates.when = Some(evaluate(cx, tx, version, head).await?);
-    Ok(forward::decide(&version.dag, task, &head.upstream, gates))
-}
-
-async fn has_place(tx: &Tx, head: &Ti) -> Result<bool, EngineError> {
-    // Places are given away under the lock of the DAG; who holds that waits for no run.
-    dag::lock(tx, &head.dag_id).await?;
-    let places = run::places(tx, &head.dag_id, head.key.run_pk).await?;
-    Ok(places.is_none_or(|of| !of.own_waits || of.taken < of.max_active_runs))
-}
-
-/// Whether the instance of the run before ended well; `None` if there was none.
-async fn past_ok(tx: &Tx, head: &Ti) -> Result<Option<bool>, EngineError> {
-    let run = run::by_pks(tx, &[head.key.run_pk]).await?.into_iter().next();
-    let Some(date) = run.and_then(|run| run.logical_date) else { return Ok(None) };
-    let Some(previous) = run::previous(tx, &head.dag_id, date).await? else { return Ok(None) };
-    let tis = task_instance::of_tasks(tx, previous.run_pk, &[head.key.task_index]).await?;
-    if tis.is_empty() {
-        // Not started, or a version without this task: only the former can still run it.
-        let can_come = !previous.made && !previous.state.is_finished();
-        return Ok(can_come.then_some(false));
-    }
-    Ok(Some(tis.iter().all(|ti| matches!(ti.state, TiState::Success | TiState::Skipped))))
-}
-
-/// Evaluates `when`. A mistake in it fails the task, and nothing else (I22).
-async fn evaluate(
-    cx: &Cx,
-    tx: &Tx,
-    version: &Version,
-    head: &Ti,
-) -> Result<Result<bool, ()>, EngineError> {
-    let run = run::by_pks(tx, &[head.key.run_pk]).await?.into_iter().next();
-    let task = version.dag.tasks.get(head.key.task_index as usize);
-    let (Some(run), Some(when)) = (run, task.and_then(|task| task.when.clone())) else {
-        return Ok(Err(()));
-    };
-    let facts: Facts = facts::load(tx, &cx.catalog, run, head.clone()).await?;
-    match (cx.env.evaluate)(&when, &facts) {
-        Ok(value) => Ok(Ok(value)),
-        Err(why) => {
-            let mut note = log::ti_state(head, head.state, log::SCHEDULER);
-            note.kind = "template_error";
-            note.reason = Some(why);
-            event::append(tx, vec![note]).await?;
-            Ok(Err(()))
-        }
-    }
-}
-
-/// Ends a run whose instances are all counted.
-pub(super) async fn roll_up(cx: &Cx, tx: &Tx, run_pk: i64) -> Result<(), EngineError> {
-    let Some(run) = run::by_pks(tx, &[run_pk]).await?.into_iter().next() else { return Ok(()) };
-    // What stopped a run decides alone.
-    let leaves = if run.stop_reason.is_some() {
-        Vec::new()
-    } else {
-        let version = cx.catalog.version(tx, run.version_pk).await?;
-        let states = task_instance::states(tx, run_pk).await?;
-        let is_leaf = |task: u32| version.leaves.binary_search(&task).is_ok();
-        states.iter().filter(|s| is_leaf(s.task_index)).map(|s| s.state).collect()
-    };
-    let (event, reason) = run_end(run.stop_reason, &leaves);
-    let Ok(to) = run_next(run.state, event) else { return Ok(()) };
-    if run::end(tx, run_pk, run.state, to, reason).await? {
-        let ended = log::run(&run, "run_state", to.as_str(), log::SCHEDULER, reason);
-        event::append(tx, vec![ended]).await?;
-    }
-    Ok(())
+    marked.retain(|ti| hands.contains_key(&ti.key.run_pk));
+    settle(cx, tx, &hands, marked).await
 }

@@ -6,15 +6,19 @@ use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::log;
 use crate::{Cx, Report};
-use fencepost_core::lifecycle::{RunEvent, run_next};
+use fencepost_core::lifecycle::{RunEvent, run_next, ti_next};
+use fencepost_core::plan::forward::{self, Gates, Move};
 use fencepost_core::plan::runs::Instances;
 use fencepost_core::state::TiState;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
 use fencepost_store::query::dag;
-use fencepost_store::query::event;
-use fencepost_store::query::run::{self, Run, Startable};
-use fencepost_store::query::task_instance::{self, Ti, TiKey};
+use fencepost_store::query::event::{self, Event};
+use fencepost_store::query::run::{self, Run, RunStart, Startable};
+use fencepost_store::query::task_instance::{self, Moved, Ti, TiKey};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::try_join;
 
 /// DAGs looked at in one transaction.
 const DAGS: u32 = 50;
@@ -67,21 +71,40 @@ async fn start_some(
     let mut after = (Timestamp::from_micros(i64::MIN), 0);
     while started < room {
         let page = run::queued(tx, &of.dag_id, after, RUNS).await?;
-        for queued in page.iter().take(room - started) {
-            after = (queued.run_after, queued.run_pk);
-            match start(cx, tx, queued).await {
-                Ok(()) => started += 1,
-                Err(error) => {
-                    let why = error.of_one_version()?;
-                    report.troubles.push(format!("{}: {why}", queued.run_id));
-                }
-            }
-        }
-        if page.is_empty() {
-            break;
-        }
+        let Some(last) = page.last() else { break };
+        after = (last.run_after, last.run_pk);
+        let readable = readable(cx, tx, page, room - started, report).await?;
+        started += readable.len();
+        start(cx, tx, &readable).await?;
     }
     Ok(started)
+}
+
+/// Queued runs, each with its version.
+type Readable = Vec<(Run, Arc<Version>)>;
+
+/// The first `most` of some runs, without those whose version cannot be read.
+async fn readable(
+    cx: &Cx,
+    tx: &Tx,
+    runs: Vec<Run>,
+    most: usize,
+    report: &mut Report,
+) -> Result<Readable, EngineError> {
+    let mut out = Vec::new();
+    for run in runs {
+        if out.len() == most {
+            break;
+        }
+        match cx.catalog.version(tx, run.version_pk).await {
+            Ok(version) => out.push((run, version)),
+            Err(error) => {
+                let why = error.of_one_version()?;
+                report.troubles.push(format!("{}: {why}", run.run_id));
+            }
+        }
+    }
+    Ok(out)
 }
 
 /// A run that only waits for the one before it takes no place from that one: else an older run that
@@ -97,41 +120,47 @@ async fn start_older(
     if places.is_none_or(|places| places.taken >= places.max_active_runs) {
         return Ok(0);
     }
-    match start(cx, tx, &older).await {
-        Ok(()) => Ok(1),
-        Err(error) => {
-            report.troubles.push(error.of_one_version()?);
-            Ok(0)
-        }
-    }
+    let readable = readable(cx, tx, vec![older], 1, report).await?;
+    start(cx, tx, &readable).await?;
+    Ok(readable.len())
 }
 
-async fn start(cx: &Cx, tx: &Tx, queued: &Run) -> Result<(), EngineError> {
-    let Ok(to) = run_next(queued.state, RunEvent::Start) else { return Ok(()) };
-    let version = cx.catalog.version(tx, queued.version_pk).await?;
-    let unfinished = if queued.made {
-        task_instance::states(tx, queued.run_pk)
-            .await?
-            .iter()
-            .map(|s| if s.state.is_finished() { s.uncounted } else { s.count })
-            .map(i64::from)
-            .sum()
-    } else {
-        let tis = make(&version, queued, tx.now());
-        task_instance::insert(tx, &tis).await?;
-        i64::try_from(tis.len()).unwrap_or(i64::MAX)
-    };
-    let timeout = version.dag.dagrun_timeout;
-    if !run::start(tx, queued.run_pk, unfinished, timeout).await? {
-        return Ok(());
+/// Starts queued runs. What waits for nothing is scheduled at once; roots that have more to ask are marked,
+/// and the forward step of the same pass decides them.
+async fn start(cx: &Cx, tx: &Tx, queued: &Readable) -> Result<(), EngineError> {
+    let made: Vec<i64> = queued.iter().filter(|(run, _)| run.made).map(|(r, _)| r.run_pk).collect();
+    let mut unfinished: BTreeMap<i64, i64> = BTreeMap::new();
+    for s in task_instance::states(tx, &made).await? {
+        let left = if s.state.is_finished() { s.uncounted } else { s.count };
+        *unfinished.entry(s.run_pk).or_default() += i64::from(left);
     }
-    let started = log::run(queued, "run_state", to.as_str(), log::SCHEDULER, "");
-    event::append(tx, vec![started]).await?;
-    if unfinished == 0 {
-        return super::forward::roll_up(cx, tx, queued.run_pk).await;
+    let (mut tis, mut starts, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for (run, version) in queued {
+        let Ok(to) = run_next(run.state, RunEvent::Start) else { continue };
+        let mut own = vec![log::run(run, "run_state", to.as_str(), log::SCHEDULER, "")];
+        let left = if run.made {
+            unfinished.get(&run.run_pk).copied().unwrap_or(0)
+        } else {
+            let fresh = make(version, run, tx.now());
+            own.extend(fresh.iter().filter_map(went));
+            let count = i64::try_from(fresh.len()).unwrap_or(i64::MAX);
+            tis.extend(fresh);
+            count
+        };
+        let timeout = version.dag.dagrun_timeout;
+        starts.push(RunStart { run_pk: run.run_pk, unfinished: left, timeout });
+        lines.push(own);
     }
-    // Its roots are marked; the forward step of the same pass decides them.
-    Ok(())
+    let ((), started) = try_join!(
+        biased;
+        task_instance::insert(tx, &tis),
+        run::start(tx, &starts),
+    )?;
+    let lines = lines.into_iter().zip(&started).filter(|(_, started)| **started);
+    event::append(tx, lines.flat_map(|(lines, _)| lines).collect()).await?;
+    let empty = starts.iter().zip(started).filter(|(of, started)| *started && of.unfinished == 0);
+    let empty: Vec<i64> = empty.map(|(of, _)| of.run_pk).collect();
+    super::forward::roll_up(cx, tx, &empty).await
 }
 
 /// The instances of a fresh run.
@@ -162,10 +191,35 @@ fn instance(
         ti.forward_due = true;
         ti.reason = Some("empty_expand".into());
         ti.ended_at = Some(now);
+    } else if let Some((to, reason)) = at_once(version, made) {
+        ti.state = to;
+        ti.reason = Some(reason.into());
+        ti.forward_due = to.is_finished();
+        ti.scheduled_at = (!to.is_finished()).then_some(now);
+        ti.ended_at = to.is_finished().then_some(now);
     } else if made.upstream.total == 0 && map_index == made.first {
         ti.recheck = MARK_NOW;
     }
     Some(ti)
+}
+
+/// Where the instances of a task go that has nothing to wait for and nothing to ask.
+fn at_once(version: &Version, made: &Instances) -> Option<(TiState, &'static str)> {
+    let task = version.dag.tasks.get(made.task.at())?;
+    if made.upstream.total > 0 || task.depends_on_past {
+        return None;
+    }
+    match forward::decide(&version.dag, made.task, &made.upstream, Gates::default()) {
+        Move::Apply(event, reason) => Some((ti_next(TiState::None, event).ok()?, reason)),
+        Move::Wait | Move::WaitForPast | Move::Evaluate => None,
+    }
+}
+
+/// The line of an instance that did not begin as `none`.
+fn went(ti: &Ti) -> Option<Event> {
+    let moved = Moved { key: ti.key, task_id: ti.task_id.clone(), dag_id: ti.dag_id.clone() };
+    let reason = ti.reason.as_deref().unwrap_or_default();
+    (ti.state != TiState::None).then(|| log::moved(&moved, ti.state, reason))
 }
 
 /// An instance as it is before anything has happened to it; also what is shown of a run whose

@@ -54,6 +54,18 @@ pub(super) struct Session {
     commands: Sender<Command>,
 }
 
+/// A statement that is on its way.
+pub(super) struct Sent {
+    op: &'static str,
+    answer: oneshot::Receiver<Result<Answer, StoreError>>,
+}
+
+impl Sent {
+    pub(super) async fn answer(self) -> Result<Answer, StoreError> {
+        self.answer.await.map_err(|_| gone(self.op))?
+    }
+}
+
 impl Lane {
     pub(super) fn writer(path: &Path) -> Result<Self, StoreError> {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -93,15 +105,15 @@ impl Lane {
 }
 
 impl Session {
-    pub(super) async fn run(
+    pub(super) fn send(
         &self,
         op: &'static str,
         stmt: Stmt,
         sets: Vec<Vec<Value>>,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Sent, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Run { op, stmt, sets, reply }).map_err(|_| gone(op))?;
-        answer.await.map_err(|_| gone(op))?
+        Ok(Sent { op, answer })
     }
 
     pub(super) async fn commit(self, op: &'static str) -> Result<(), StoreError> {

@@ -27,6 +27,14 @@ const TI_CHECKPOINT_GET: Stmt = Stmt::same(
     "ti_checkpoint_get",
     "SELECT run_pk, task_index, map_index, checkpoint FROM task_instance
      WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND checkpoint IS NOT NULL",
+)
+.batched(
+    0,
+    "SELECT u.ord, t.run_pk, t.task_index, t.map_index, t.checkpoint \
+        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[])
+            WITH ORDINALITY AS u(run_pk, task_index, map_index, ord) \
+        JOIN task_instance t ON t.run_pk = u.run_pk AND t.task_index = u.task_index \
+            AND t.map_index = u.map_index WHERE t.checkpoint IS NOT NULL ORDER BY u.ord",
 );
 
 /// The last checkpoints of instances, of those that have one.

@@ -2,6 +2,7 @@
 
 use crate::{Stmt, StoreError, Tx, values};
 use fencepost_core::id::Token;
+use std::collections::BTreeMap;
 
 /// A pool with what is held of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,6 +155,20 @@ pub async fn free(tx: &Tx, tokens: &[Token]) -> Result<(), StoreError> {
     tx.execute_many(&HOLD_FREE, sets).await.map(drop)
 }
 
+const HOLD_OF_DAGS: Stmt =
+    Stmt::same("hold_of_dags", "SELECT dag_id, COUNT(*) FROM hold GROUP BY dag_id LIMIT 100000");
+
+/// How many attempts are active, by DAG.
+pub async fn active_of_dags(tx: &Tx) -> Result<BTreeMap<String, i64>, StoreError> {
+    let rows = tx.query(&HOLD_OF_DAGS, vec![]).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("hold");
+            Ok((c.text()?, c.int()?))
+        })
+        .collect()
+}
+
 /// How many attempts of a task are active: in the run, or over all runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Active {
@@ -196,5 +211,6 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     POOL_DELETE,
     HOLD_INSERT,
     HOLD_FREE,
+    HOLD_OF_DAGS,
     HOLD_ACTIVE,
 ];

@@ -2,8 +2,10 @@
 
 use crate::db::Columns;
 use crate::{Row, Stmt, StoreError, Tx, values};
+use fencepost_core::id::Token;
 use fencepost_core::state::{RunState, RunType, StopReason};
 use fencepost_core::time::{Span, Timestamp};
+use std::collections::BTreeMap;
 
 /// A run's row.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,11 +139,28 @@ const RUN_GET: Stmt = Stmt::same(
 )
 .locking(" FOR UPDATE");
 const RUN_BY_PK: Stmt =
-    Stmt::same("run_by_pk", concat!("SELECT ", columns!(), " FROM run WHERE run_pk = $1"));
+    Stmt::same("run_by_pk", concat!("SELECT ", columns!(), " FROM run WHERE run_pk = $1")).batched(
+        0,
+        concat!(
+            "SELECT u.ord, ",
+            columns!(),
+            " FROM unnest($1::bigint[]) WITH ORDINALITY AS u(wanted, ord)
+                JOIN run ON run.run_pk = u.wanted ORDER BY u.ord"
+        ),
+    );
 
 const RUN_TAKE: Stmt =
     Stmt::same("run_take", concat!("SELECT ", columns!(), " FROM run WHERE run_pk = $1"))
-        .locking(" FOR UPDATE SKIP LOCKED");
+        .locking(" FOR UPDATE OF run SKIP LOCKED")
+        .batched(
+            0,
+            concat!(
+                "SELECT u.ord, ",
+                columns!(),
+                " FROM unnest($1::bigint[]) WITH ORDINALITY AS u(wanted, ord)
+                    JOIN run ON run.run_pk = u.wanted ORDER BY u.ord"
+            ),
+        );
 
 /// The run of that name; locked in a transaction that may write: its state, its counts and the moves of
 /// its instances out of `none` are its lock's.
@@ -149,15 +168,40 @@ pub async fn get(tx: &Tx, dag_id: &str, run_id: &str) -> Result<Option<Run>, Sto
     tx.query_opt(&RUN_GET, values![dag_id, run_id]).await?.map(decode).transpose()
 }
 
-/// Locks a run, unless somebody else has it in hand (or it is gone).
-pub async fn take(tx: &Tx, run_pk: i64) -> Result<Option<Run>, StoreError> {
-    tx.query_opt(&RUN_TAKE, values![run_pk]).await?.map(decode).transpose()
+/// Locks those runs that nobody else has in hand (and that are not gone).
+pub async fn take(tx: &Tx, run_pks: &[i64]) -> Result<Vec<Run>, StoreError> {
+    let sets = run_pks.iter().map(|pk| values![*pk]).collect();
+    decode_all(tx.query_many(&RUN_TAKE, sets).await?)
 }
 
 /// The runs of those keys that exist.
 pub async fn by_pks(tx: &Tx, run_pks: &[i64]) -> Result<Vec<Run>, StoreError> {
     let sets = run_pks.iter().map(|pk| values![*pk]).collect();
     decode_all(tx.query_many(&RUN_BY_PK, sets).await?)
+}
+
+const RUN_VERSION: Stmt = Stmt::same(
+    "run_version",
+    "SELECT r.run_pk, r.version_pk FROM attempt a JOIN run r ON r.run_pk = a.run_pk
+     WHERE a.token = $1",
+)
+.batched(
+    0,
+    "SELECT u.ord, r.run_pk, r.version_pk FROM unnest($1::bigint[]) WITH ORDINALITY \
+        AS u(wanted, ord) JOIN attempt a ON a.token = u.wanted \
+        JOIN run r ON r.run_pk = a.run_pk ORDER BY u.ord",
+);
+
+/// The versions of the runs that attempts are of: run -> version.
+pub async fn versions_of(tx: &Tx, attempts: &[Token]) -> Result<BTreeMap<i64, i64>, StoreError> {
+    let sets = attempts.iter().map(|token| values![*token]).collect();
+    let rows = tx.query_many(&RUN_VERSION, sets).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("run");
+            Ok((c.int()?, c.int()?))
+        })
+        .collect()
 }
 
 const RUN_QUEUED: Stmt = Stmt::same(
@@ -198,24 +242,42 @@ const RUN_START: Stmt = Stmt::same(
     "UPDATE run SET state = 'running', started_at = COALESCE(started_at, $2), made = 1,
         unfinished = $3, deadline_at = $4, ended_at = NULL, reason = NULL
      WHERE run_pk = $1 AND state = 'queued'",
+)
+.batched(
+    1,
+    "UPDATE run r SET state = 'running', started_at = COALESCE(r.started_at, u.at), made = 1, \
+        unfinished = u.unfinished, deadline_at = u.deadline_at, ended_at = NULL, reason = NULL \
+        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY \
+        AS u(run_pk, at, unfinished, deadline_at, ord) \
+        WHERE r.run_pk = u.run_pk AND r.state = 'queued' RETURNING u.ord",
 );
 
-/// Starts a queued run with that many instances to finish.
-pub async fn start(
-    tx: &Tx,
-    run_pk: i64,
-    unfinished: i64,
-    timeout: Option<Span>,
-) -> Result<bool, StoreError> {
-    let deadline = timeout.map(|span| tx.now().plus(span));
-    let changed = tx.execute(&RUN_START, values![run_pk, tx.now(), unfinished, deadline]).await?;
-    Ok(changed == 1)
+/// A queued run that starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunStart {
+    pub run_pk: i64,
+    /// Instances to finish.
+    pub unfinished: i64,
+    pub timeout: Option<Span>,
+}
+
+/// Starts queued runs; for each whether it still was queued.
+pub async fn start(tx: &Tx, starts: &[RunStart]) -> Result<Vec<bool>, StoreError> {
+    let deadline = |start: &RunStart| start.timeout.map(|span| tx.now().plus(span));
+    let sets = starts.iter().map(|s| values![s.run_pk, tx.now(), s.unfinished, deadline(s)]);
+    Ok(tx.execute_many(&RUN_START, sets.collect()).await?.into_iter().map(|n| n == 1).collect())
 }
 
 const RUN_COUNT_DOWN: Stmt = Stmt::same(
     "run_count_down",
     "UPDATE run SET unfinished = unfinished - $2 WHERE run_pk = $1 AND state = 'running'
      RETURNING run_pk, unfinished",
+)
+.batched(
+    1,
+    "UPDATE run r SET unfinished = r.unfinished - u.ended \
+        FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u(run_pk, ended, ord) \
+        WHERE r.run_pk = u.run_pk AND r.state = 'running' RETURNING u.ord, r.run_pk, r.unfinished",
 );
 
 /// Takes counted ends off: (run, how many) -> what is left.
@@ -234,18 +296,31 @@ const RUN_END: Stmt = Stmt::same(
     "run_end",
     "UPDATE run SET state = $2, ended_at = $3, reason = $4, deadline_at = NULL
      WHERE run_pk = $1 AND state = $5",
+)
+.batched(
+    1,
+    "UPDATE run r SET state = u.state, ended_at = u.at, reason = u.reason, deadline_at = NULL \
+        FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[]) \
+        WITH ORDINALITY AS u(run_pk, state, at, reason, from_state, ord) \
+        WHERE r.run_pk = u.run_pk AND r.state = u.from_state RETURNING u.ord",
 );
 
-/// Ends a run, from the state that was read.
-pub async fn end(
-    tx: &Tx,
-    run_pk: i64,
-    from: RunState,
-    to: RunState,
-    reason: &str,
-) -> Result<bool, StoreError> {
-    let values = values![run_pk, to.as_str(), tx.now(), reason, from.as_str()];
-    Ok(tx.execute(&RUN_END, values).await? == 1)
+/// The end of a run, from the state that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunEnd<'a> {
+    pub run_pk: i64,
+    pub from: RunState,
+    pub to: RunState,
+    pub reason: &'a str,
+}
+
+/// Ends runs; for each whether it was still so.
+pub async fn end(tx: &Tx, ends: &[RunEnd<'_>]) -> Result<Vec<bool>, StoreError> {
+    let sets = ends
+        .iter()
+        .map(|e| values![e.run_pk, e.to.as_str(), tx.now(), e.reason, e.from.as_str()])
+        .collect();
+    Ok(tx.execute_many(&RUN_END, sets).await?.into_iter().map(|n| n == 1).collect())
 }
 
 const RUN_STOP: Stmt = Stmt::same(
@@ -395,6 +470,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     RUN_GET,
     RUN_TAKE,
     RUN_BY_PK,
+    RUN_VERSION,
     places::RUN_STARTABLE_DAGS,
     places::RUN_ACTIVE_COUNT,
     RUN_QUEUED,

@@ -138,7 +138,8 @@ pub use change::{TiChange, change};
 pub use lock::{lock_tasks, lock_unfinished, of_attempts};
 
 pub use forward::{
-    DueEnd, Moved, TaskMove, forward_due, forwarded, move_tasks, recheck, set_counts, set_recheck,
+    DueEnd, Moved, StateCount, TaskMove, forward_due, forwarded, heads, move_tasks, recheck,
+    set_counts, set_recheck, states,
 };
 
 pub(crate) fn decode_columns(c: &mut Columns) -> Result<Ti, StoreError> {
@@ -263,25 +264,6 @@ pub async fn get(tx: &Tx, keys: &[TiKey]) -> Result<Vec<Ti>, StoreError> {
     Ok(keys.iter().filter_map(|key| found.get(key).cloned()).collect())
 }
 
-const TI_HEAD: Stmt = Stmt::same(
-    "ti_head",
-    concat!(
-        "SELECT ",
-        columns!(""),
-        " FROM task_instance WHERE run_pk = $1 AND task_index = $2 ORDER BY map_index LIMIT 1"
-    ),
-)
-.locking(" FOR UPDATE");
-
-/// The heads of some tasks of a run.
-pub async fn heads(tx: &Tx, run_pk: i64, tasks: &[u32]) -> Result<Vec<Ti>, StoreError> {
-    let sorted: BTreeSet<u32> = tasks.iter().copied().collect();
-    let sets = sorted.iter().map(|task| values![run_pk, *task]).collect();
-    let found = decode_all(tx.query_many(&TI_HEAD, sets).await?)?;
-    let found: BTreeMap<u32, Ti> = found.into_iter().map(|ti| (ti.key.task_index, ti)).collect();
-    Ok(tasks.iter().filter_map(|task| found.get(task).cloned()).collect())
-}
-
 const TI_OF_TASK: Stmt = Stmt::same(
     "ti_of_task",
     concat!(
@@ -363,27 +345,54 @@ pub async fn next_pair(
     Ok(Some((c.text()?, c.text()?)))
 }
 
+// Not a join: of tables that were filled and never analysed, PostgreSQL would read and sort all that is
+// scheduled for the first few.
 const TI_CANDIDATES: Stmt = Stmt::same(
     "ti_candidates",
     concat!(
         "SELECT ",
         columns!("t."),
-        " FROM task_instance t JOIN run r ON r.run_pk = t.run_pk
-          WHERE t.state = 'scheduled' AND t.dag_id = $1 AND t.pool = $2
-            AND r.paused = 0 AND r.state = 'running'
-          ORDER BY t.priority DESC, t.run_pk, t.task_index, t.map_index LIMIT $3 OFFSET $4"
+        " FROM task_instance t
+          WHERE t.state = 'scheduled' AND t.dag_id = $1 AND t.pool = $2 AND t.priority <= $3
+            AND (t.priority < $3 OR (t.run_pk, t.task_index, t.map_index) > ($4, $5, $6))
+            AND (SELECT CASE WHEN r.paused = 0 THEN r.state END FROM run r
+                 WHERE r.run_pk = t.run_pk) = 'running'
+          ORDER BY t.priority DESC, t.run_pk, t.task_index, t.map_index LIMIT $7"
     ),
 )
 .locking(" FOR UPDATE OF t SKIP LOCKED");
 
-/// Scheduled instances of one DAG and pool, the highest priority first.
+/// A place in the order of candidates: that of the last one, or the first of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CandidatePlace {
+    pub priority: i32,
+    pub key: TiKey,
+}
+
+impl CandidatePlace {
+    /// Before all of them.
+    pub const FIRST: Self = Self {
+        priority: i32::MAX,
+        key: TiKey { run_pk: i64::MIN, task_index: 0, map_index: i32::MIN },
+    };
+
+    /// That of an instance.
+    pub const fn of(ti: &Ti) -> Self {
+        Self { priority: ti.priority, key: ti.key }
+    }
+}
+
+/// Scheduled instances of one DAG and pool, the highest priority first, after a place in that order.
 pub async fn candidates(
     tx: &Tx,
-    pair: &(String, String),
+    (dag_id, pool): &(String, String),
+    after: CandidatePlace,
     limit: u32,
-    offset: u32,
 ) -> Result<Vec<Ti>, StoreError> {
-    decode_all(tx.query(&TI_CANDIDATES, values![&pair.0, &pair.1, limit, offset]).await?)
+    let (priority, key) = (after.priority, after.key);
+    let (run_pk, task, map) = (key.run_pk, key.task_index, key.map_index);
+    let values = values![dag_id, pool, priority, run_pk, task, map, limit];
+    decode_all(tx.query(&TI_CANDIDATES, values).await?)
 }
 
 const TI_CANCEL_EVENTS: Stmt = Stmt::same(
@@ -413,44 +422,12 @@ pub async fn cancel_unstarted(
     tx.execute(&TI_CANCEL, values![run_pk, tx.now(), reason]).await
 }
 
-/// How many instances of a task are in a state, and how many of them are not counted yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StateCount {
-    pub task_index: u32,
-    pub state: TiState,
-    pub count: u32,
-    pub uncounted: u32,
-}
-
-const TI_STATES: Stmt = Stmt::same(
-    "ti_states",
-    "SELECT task_index, state, COUNT(*), CAST(SUM(forward_due) AS BIGINT) FROM task_instance
-     WHERE run_pk = $1 GROUP BY task_index, state ORDER BY task_index, state LIMIT 1000000",
-);
-
-/// The states of a run's instances, by task.
-pub async fn states(tx: &Tx, run_pk: i64) -> Result<Vec<StateCount>, StoreError> {
-    let rows = tx.query(&TI_STATES, values![run_pk]).await?;
-    rows.into_iter()
-        .map(|row| {
-            let mut c = row.columns("task_instance");
-            Ok(StateCount {
-                task_index: c.number()?,
-                state: c.named(TiState::parse)?,
-                count: c.number()?,
-                uncounted: c.number()?,
-            })
-        })
-        .collect()
-}
-
 pub(super) const STATEMENTS: &[Stmt] = &[
     TI_INSERT,
     TI_GET,
     lock::TI_OF_ATTEMPT,
     lock::TI_LOCK_TASK,
     lock::TI_LOCK_UNFINISHED,
-    TI_HEAD,
     TI_OF_TASK,
     TI_LIST,
     TI_RETRY_DUE,
@@ -460,5 +437,4 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     change::TI_CHANGE,
     TI_CANCEL_EVENTS,
     TI_CANCEL,
-    TI_STATES,
 ];

@@ -1,5 +1,6 @@
 //! Outputs of tasks (XCom).
 
+use crate::query::task_instance::TiKey;
 use crate::{Row, Stmt, StoreError, Tx, values};
 use fencepost_core::id::Token;
 
@@ -21,30 +22,49 @@ const XCOM_INSERT: Stmt = Stmt::same(
     "xcom_insert",
     "INSERT INTO xcom (run_pk, task_index, map_index, name, value, token)
      VALUES ($1, $2, $3, $4, $5, $6)",
+)
+.batched(
+    0,
+    "INSERT INTO xcom (run_pk, task_index, map_index, name, value, token) SELECT * FROM \
+        unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])",
 );
 
-/// Replaces the outputs of one instance by those of the attempt with that token: those that it has
+/// What an attempt leaves at its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Produced {
+    pub ti: TiKey,
+    pub token: Token,
+    pub outputs: Vec<(String, serde_json::Value)>,
+}
+
+/// Replaces the outputs of instances by those of the attempts with these tokens: those that one has
 /// set while it ran stay, unless it says otherwise at its end.
-pub async fn replace(
-    tx: &Tx,
-    run_pk: i64,
-    token: Token,
-    key: (u32, i32),
-    outputs: &[(String, serde_json::Value)],
-) -> Result<(), StoreError> {
-    tx.execute(&XCOM_CLEAR_OTHERS, values![run_pk, key.0, key.1, token]).await?;
-    let names = outputs.iter().map(|(name, _)| values![run_pk, key.0, key.1, name]).collect();
+pub async fn replace(tx: &Tx, produced: &[Produced]) -> Result<(), StoreError> {
+    let place = |of: &Produced| (of.ti.run_pk, of.ti.task_index, of.ti.map_index);
+    let (mut others, mut names, mut sets) = (Vec::new(), Vec::new(), Vec::new());
+    for one in produced {
+        let (run_pk, task, map) = place(one);
+        others.push(values![run_pk, task, map, one.token]);
+        for (name, value) in &one.outputs {
+            names.push(values![run_pk, task, map, name]);
+            sets.push(values![run_pk, task, map, name, value, one.token]);
+        }
+    }
+    tx.execute_many(&XCOM_CLEAR_OTHERS, others).await?;
     tx.execute_many(&XCOM_UNSET, names).await?;
-    let sets = outputs
-        .iter()
-        .map(|(name, value)| values![run_pk, key.0, key.1, name, value, token])
-        .collect();
     tx.execute_many(&XCOM_INSERT, sets).await.map(drop)
 }
 
 const XCOM_UNSET: Stmt = Stmt::same(
     "xcom_unset",
     "DELETE FROM xcom WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND name = $4",
+)
+.batched(
+    4,
+    "DELETE FROM xcom x USING unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) \
+        WITH ORDINALITY AS u(run_pk, task_index, map_index, name, ord) \
+        WHERE x.run_pk = u.run_pk AND x.task_index = u.task_index AND x.map_index = u.map_index \
+        AND x.name = u.name RETURNING u.ord",
 );
 
 /// Sets one output of an instance.
@@ -64,6 +84,13 @@ pub async fn set(
 const XCOM_CLEAR_OTHERS: Stmt = Stmt::same(
     "xcom_clear_others",
     "DELETE FROM xcom WHERE run_pk = $1 AND task_index = $2 AND map_index = $3 AND token <> $4",
+)
+.batched(
+    3,
+    "DELETE FROM xcom x USING unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) \
+        WITH ORDINALITY AS u(run_pk, task_index, map_index, token, ord) \
+        WHERE x.run_pk = u.run_pk AND x.task_index = u.task_index AND x.map_index = u.map_index \
+        AND x.token <> u.token RETURNING u.ord",
 );
 
 /// Removes the outputs of instances: (task, map index).
@@ -76,6 +103,13 @@ const XCOM_OF_TASK: Stmt = Stmt::same(
     "xcom_of_task",
     "SELECT run_pk, task_index, map_index, name, value FROM xcom
      WHERE run_pk = $1 AND task_index = $2 ORDER BY name, map_index LIMIT 100000",
+)
+.batched(
+    0,
+    "SELECT u.ord, x.run_pk, x.task_index, x.map_index, x.name, x.value \
+        FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u(run_pk, task_index, ord) \
+        JOIN xcom x ON x.run_pk = u.run_pk AND x.task_index = u.task_index \
+        ORDER BY u.ord, x.name, x.map_index",
 );
 const XCOM_OF_RUN: Stmt = Stmt::same(
     "xcom_of_run",

@@ -171,7 +171,8 @@ pub(crate) async fn settle(store: &Store) -> i64 {
     dag::upsert(&tx, &dag_row("d")).await.unwrap();
     run::insert(&tx, &[new_run("d", "r")]).await.unwrap();
     let run_pk = run::get(&tx, "d", "r").await.unwrap().unwrap().run_pk;
-    assert!(run::start(&tx, run_pk, 1, None).await.unwrap());
+    let start = run::RunStart { run_pk, unfinished: 1, timeout: None };
+    assert_eq!(run::start(&tx, &[start]).await.unwrap(), [true]);
     tx.commit().await.unwrap();
     run_pk
 }

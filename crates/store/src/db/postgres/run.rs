@@ -8,25 +8,29 @@ use crate::db::stmt::{Batch, Stmt};
 use crate::db::{Row, Value};
 use crate::error::{StoreError, StoreErrorKind};
 use fencepost_core::time::{Span, Timestamp};
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, future};
 use std::collections::BTreeSet;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{MutexGuard, OwnedSemaphorePermit};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
 type Answer = (Vec<Row>, Vec<u64>);
+/// What is asked of the server, once it is looked at first.
+type Asked<'a> = BoxFuture<'a, Result<Answer, Error>>;
 
 /// Sets of values that are under way at once on a connection.
 const IN_FLIGHT: usize = 512;
 /// Sets of values in one batched statement.
 const BATCH_MAX: usize = 1_000;
 /// The same, where it answers rows that it locks: a process that is stopped while such an answer is on
-/// its way must not keep the server waiting with the locks, so an answer fits the line's buffers.
-const LOCKED_MAX: usize = 100;
+/// its way must not keep the server waiting with the locks, so two such answers fit the line's buffers,
+/// and the next is asked for when one is here.
+const LOCKED_MAX: usize = 75;
 
 /// Until when a transaction may go on, by a clock that also counts while this process is stopped.
 #[derive(Clone)]
@@ -106,36 +110,40 @@ impl Session {
         read.map(Timestamp::from_micros)
     }
 
+    /// Runs a statement; `turn` is given back when it is sent.
     pub(in crate::db) async fn run(
         &self,
         op: &'static str,
         stmt: Stmt,
         sets: Vec<Vec<Value>>,
+        turn: MutexGuard<'_, ()>,
     ) -> Result<Answer, StoreError> {
         if let Some(first) = &*self.failure() {
             return Err(ended(op, first));
         }
-        // If this future is dropped, what became of the statement is not known.
-        let abandoned = format!("{}: its answer was not waited for", stmt.name);
-        *self.failure() = Some(StoreError::new(StoreErrorKind::Unavailable, op, abandoned));
+        let mut waiting = Waiting { session: self, op, stmt, is_over: false };
         let answer = match &self.wire {
             Some(wire) => {
-                let work = run(wire, stmt, self.locks, &sets);
-                let Some(answer) = Limit::within(self.limit.as_ref(), work).await else {
-                    *self.failure() = Some(late(op));
-                    return Err(late(op));
-                };
-                answer
+                let work = run(wire, stmt, self.locks, &sets, turn);
+                Limit::within(self.limit.as_ref(), work).await
             }
-            None => Ok(Answer::default()),
+            None => Some(Ok(Answer::default())),
         };
-        let answer = answer.map_err(|error| {
-            let mut error = wrong(op, &error);
-            error.message = format!("{}: {}", stmt.name, error.message);
-            error
-        });
-        *self.failure() = answer.as_ref().err().cloned();
-        answer
+        waiting.is_over = true;
+        let failed = match answer {
+            Some(Ok(answer)) => return Ok(answer),
+            Some(Err(error)) => {
+                let mut error = wrong(op, &error);
+                error.message = format!("{}: {}", stmt.name, error.message);
+                error
+            }
+            None => late(op),
+        };
+        let mut first = self.failure();
+        // One that was sent before the first failure was known only tells of that.
+        let told = first.as_ref().map_or_else(|| failed.clone(), |first| ended(op, first));
+        first.get_or_insert(failed);
+        Err(told)
     }
 
     pub(in crate::db) async fn commit(mut self, op: &'static str) -> Result<(), StoreError> {
@@ -159,6 +167,24 @@ impl Session {
     }
 }
 
+/// A statement whose answer is waited for. If that ends early, what became of it is not known.
+struct Waiting<'a> {
+    session: &'a Session,
+    op: &'static str,
+    stmt: Stmt,
+    is_over: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let why = format!("{}: its answer was not waited for", self.stmt.name);
+            let abandoned = StoreError::new(StoreErrorKind::Unavailable, self.op, why);
+            self.session.failure().get_or_insert(abandoned);
+        }
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         let is_late = self.limit.as_ref().is_some_and(|limit| limit.left().is_none());
@@ -177,28 +203,30 @@ fn ended(op: &'static str, first: &StoreError) -> StoreError {
     StoreError::new(if is_own { first.kind } else { StoreErrorKind::Unavailable }, op, message)
 }
 
-async fn run(wire: &Wire, stmt: Stmt, locks: bool, sets: &[Vec<Value>]) -> Result<Answer, Error> {
-    let mut whole = Answer::default();
+async fn run(
+    wire: &Wire,
+    stmt: Stmt,
+    locks: bool,
+    sets: &[Vec<Value>],
+    turn: MutexGuard<'_, ()>,
+) -> Result<Answer, Error> {
+    let lock = if locks { stmt.lock } else { "" };
     let batch = stmt.batch.filter(|batch| sets.len() > 1 && differ(batch, sets));
     if let Some(batch) = batch {
-        let lock = if locks { stmt.lock } else { "" };
         let statement = wire.prepared(batch.text, lock).await?;
-        for some in sets.chunks(if lock.is_empty() { BATCH_MAX } else { LOCKED_MAX }) {
-            let (rows, changed) = at_once(&wire.client, &statement, some).await?;
-            whole.0.extend(rows);
-            whole.1.extend(changed);
+        let (most, in_flight) = if lock.is_empty() { (BATCH_MAX, IN_FLIGHT) } else { (LOCKED_MAX, 1) };
+        let mut parts: Vec<Asked<'_>> = Vec::new();
+        for some in sets.chunks(most) {
+            parts.push(Box::pin(at_once(&wire.client, &statement, some)));
         }
-        return Ok(whole);
+        return in_a_row(parts, in_flight, turn).await;
     }
-    let statement = wire.prepared(stmt.postgres, if locks { stmt.lock } else { "" }).await?;
-    for some in sets.chunks(IN_FLIGHT) {
-        for answer in in_a_row(&wire.client, &statement, some).await {
-            let (rows, changed) = answer?;
-            whole.0.extend(rows);
-            whole.1.push(changed);
-        }
+    let statement = wire.prepared(stmt.postgres, lock).await?;
+    let mut each: Vec<Asked<'_>> = Vec::with_capacity(sets.len());
+    for set in sets {
+        each.push(Box::pin(one(&wire.client, &statement, set)));
     }
-    Ok(whole)
+    in_a_row(each, IN_FLIGHT, turn).await
 }
 
 /// No two sets are about the same row.
@@ -240,33 +268,43 @@ async fn at_once(
     Ok((rows, changed))
 }
 
-/// All sets are sent, in order, before the first answer is waited for.
+/// So many are sent, in order, before the first answer is waited for, and then as many again. When the
+/// last is sent, the turn is given back.
 async fn in_a_row(
-    client: &Client,
-    statement: &Statement,
-    sets: &[Vec<Value>],
-) -> Vec<Result<(Vec<Row>, u64), Error>> {
-    let mut pending: Vec<_> =
-        sets.iter().map(|set| Box::pin(one(client, statement, set))).collect();
-    let first: Vec<Poll<_>> = future::poll_fn(|cx| {
-        Poll::Ready(pending.iter_mut().map(|one| Pin::new(one).poll(cx)).collect())
-    })
-    .await;
-    let mut answers = Vec::with_capacity(sets.len());
-    for (one, first) in pending.into_iter().zip(first) {
-        answers.push(match first {
-            Poll::Ready(answer) => answer,
-            Poll::Pending => one.await,
-        });
+    mut work: Vec<Asked<'_>>,
+    in_flight: usize,
+    turn: MutexGuard<'_, ()>,
+) -> Result<Answer, Error> {
+    let (mut whole, mut turn) = (Answer::default(), Some(turn));
+    while !work.is_empty() {
+        let left = work.split_off(in_flight.min(work.len()));
+        let mut pending = std::mem::replace(&mut work, left);
+        let first: Vec<Poll<_>> = future::poll_fn(|cx| {
+            Poll::Ready(pending.iter_mut().map(|one| one.as_mut().poll(cx)).collect())
+        })
+        .await;
+        if work.is_empty() {
+            turn = None;
+        }
+        for (one, first) in pending.into_iter().zip(first) {
+            let answer = match first {
+                Poll::Ready(answer) => answer,
+                Poll::Pending => one.await,
+            };
+            let (rows, changed) = answer?;
+            whole.0.extend(rows);
+            whole.1.extend(changed);
+        }
     }
-    answers
+    drop(turn);
+    Ok(whole)
 }
 
 async fn one(
     client: &Client,
     statement: &Statement,
     values: &[Value],
-) -> Result<(Vec<Row>, u64), Error> {
+) -> Result<Answer, Error> {
     let params = values.iter().map(|value| value as &(dyn ToSql + Sync));
     let mut answers = pin!(client.query_raw(statement, params).await?);
     let mut rows = Vec::new();
@@ -274,5 +312,5 @@ async fn one(
         rows.push(codec::row(&found)?);
     }
     let changed = answers.rows_affected().unwrap_or(rows.len() as u64);
-    Ok((rows, changed))
+    Ok((rows, vec![changed]))
 }

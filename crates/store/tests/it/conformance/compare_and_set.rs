@@ -175,20 +175,24 @@ async fn a_run_starts_ends_stops_and_opens_from_its_state(place: &impl Place) {
     let store = place.open();
     let run_pk = settle(&store).await;
     let tx = store.begin("run").await.unwrap();
-    assert!(!run::start(&tx, run_pk, 1, None).await.unwrap(), "it runs already");
+    let start = |unfinished, timeout| [run::RunStart { run_pk, unfinished, timeout }];
+    assert_eq!(run::start(&tx, &start(1, None)).await.unwrap(), [false], "it runs already");
     assert!(run::stop(&tx, run_pk, StopReason::Cancel, "ann").await.unwrap());
     assert!(!run::stop(&tx, run_pk, StopReason::FailFast, "bob").await.unwrap());
     let read = run::by_pks(&tx, &[run_pk]).await.unwrap().remove(0);
     let stop = (read.stop_reason, read.stop_by.as_deref());
     assert_eq!(stop, (Some(StopReason::Cancel), Some("ann")), "the first reason stays");
     assert!(!run::reopen(&tx, run_pk).await.unwrap(), "it is not over");
-    let end = |from, to| run::end(&tx, run_pk, from, to, "why");
-    assert!(!end(RunState::Queued, RunState::Cancelled).await.unwrap());
-    assert!(end(RunState::Running, RunState::Cancelled).await.unwrap());
-    assert!(!end(RunState::Running, RunState::Success).await.unwrap());
+    let end = async |from, to| {
+        run::end(&tx, &[run::RunEnd { run_pk, from, to, reason: "why" }]).await.unwrap()
+    };
+    assert_eq!(end(RunState::Queued, RunState::Cancelled).await, [false]);
+    assert_eq!(end(RunState::Running, RunState::Cancelled).await, [true]);
+    assert_eq!(end(RunState::Running, RunState::Success).await, [false]);
     assert_eq!(run::count_down(&tx, &[(run_pk, 1)]).await.unwrap(), [], "it is over");
     assert!(run::reopen(&tx, run_pk).await.unwrap());
-    assert!(run::start(&tx, run_pk, 3, Some(Span::from_secs(9))).await.unwrap());
+    let nine = Some(Span::from_secs(9));
+    assert_eq!(run::start(&tx, &start(3, nine)).await.unwrap(), [true]);
     assert_eq!(run::count_down(&tx, &[(run_pk, 2)]).await.unwrap(), [(run_pk, 1)]);
     let read = run::by_pks(&tx, &[run_pk]).await.unwrap().remove(0);
     assert_eq!((read.stop_reason, read.ended_at, read.reason), (None, None, None));

@@ -56,7 +56,9 @@ async fn fill(store: &Store, run_pk: i64) -> Vec<Token> {
     let tokens = queue(&tx, run_pk, 0, 2).await;
     attempt::end(&tx, &[end(tokens[0], AttemptState::Queued)]).await.unwrap();
     let output = ("rows".to_owned(), json!(12));
-    xcom::replace(&tx, run_pk, tokens[0], (0, -1), &[output]).await.unwrap();
+    let produced =
+        xcom::Produced { ti: key(run_pk, 0), token: tokens[0], outputs: vec![output] };
+    xcom::replace(&tx, &[produced]).await.unwrap();
     let line = Event {
         kind: "write_refused",
         dag_id: Some("d".into()),

@@ -5,7 +5,7 @@ use crate::place::Place;
 use crate::rows::{key, make, mark, marks, settle, ti};
 use fencepost_core::state::{RunState, TiState};
 use fencepost_core::trigger_rule::UpstreamCounts;
-use fencepost_store::query::task_instance::{self, TaskMove};
+use fencepost_store::query::task_instance::{self, CandidatePlace, TaskMove};
 use fencepost_store::query::{attempt, outbox, run};
 
 conformance!(
@@ -94,22 +94,26 @@ async fn candidates_are_of_running_runs_that_are_not_paused(place: &impl Place) 
     rows[3].pool = "q".into();
     make(&tx, &rows).await;
     let pair = |pool: &str| ("d".to_owned(), pool.to_owned());
-    let found = async |pool: &str, limit, offset| {
-        let found = task_instance::candidates(&tx, &pair(pool), limit, offset).await.unwrap();
+    let page = async |pool: &str, limit, after| {
+        let found = task_instance::candidates(&tx, &pair(pool), after, limit).await.unwrap();
         found.iter().map(|row| row.key.task_index).collect::<Vec<_>>()
     };
-    assert_eq!(found("p", 9, 0).await, [1, 2, 0]);
-    assert_eq!(found("p", 2, 1).await, [2, 0]);
-    assert_eq!(found("q", 9, 0).await, [3]);
+    let found = async |pool: &str| page(pool, 9, CandidatePlace::FIRST).await;
+    assert_eq!(found("p").await, [1, 2, 0]);
+    assert_eq!(page("p", 2, CandidatePlace::of(&rows[1])).await, [2, 0]);
+    assert_eq!(page("p", 2, CandidatePlace::of(&rows[2])).await, [0]);
+    assert_eq!(page("p", 2, CandidatePlace::of(&rows[0])).await, [] as [u32; 0]);
+    assert_eq!(found("q").await, [3]);
     let first = task_instance::next_pair(&tx, &(String::new(), String::new())).await.unwrap();
     assert_eq!(first, Some(pair("p")));
     assert_eq!(task_instance::next_pair(&tx, &pair("p")).await.unwrap(), Some(pair("q")));
     assert_eq!(task_instance::next_pair(&tx, &pair("q")).await.unwrap(), None);
     run::pause(&tx, run_pk, true).await.unwrap();
-    assert_eq!(found("p", 9, 0).await, [] as [u32; 0]);
+    assert_eq!(found("p").await, [] as [u32; 0]);
     run::pause(&tx, run_pk, false).await.unwrap();
-    run::end(&tx, run_pk, RunState::Running, RunState::Failed, "x").await.unwrap();
-    assert_eq!(found("p", 9, 0).await, [] as [u32; 0]);
+    let (from, to) = (RunState::Running, RunState::Failed);
+    run::end(&tx, &[run::RunEnd { run_pk, from, to, reason: "x" }]).await.unwrap();
+    assert_eq!(found("p").await, [] as [u32; 0]);
 }
 
 /// Whatever the order of their locks.
@@ -128,7 +132,7 @@ async fn rows_come_in_the_order_in_which_they_are_asked_for(place: &impl Place) 
         let found = task_instance::get(&tx, &asked).await.unwrap();
         let order: Vec<u32> = found.iter().map(|ti| ti.key.task_index).collect();
         assert_eq!(order, [2, 0, 3]);
-        let heads = task_instance::heads(&tx, run_pk, &[3, 1]).await.unwrap();
+        let heads = task_instance::heads(&tx, &[(run_pk, 3), (run_pk, 1)]).await.unwrap();
         assert_eq!(heads.iter().map(|ti| ti.key.task_index).collect::<Vec<_>>(), [3, 1]);
         let found = attempt::get(&tx, &[tokens[3], tokens[1]]).await.unwrap();
         assert_eq!(found.iter().map(|a| a.token).collect::<Vec<_>>(), [tokens[3], tokens[1]]);

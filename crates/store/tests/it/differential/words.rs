@@ -168,11 +168,14 @@ pool_shrunk
 pool_delete pool
 *hold_insert token pool n dag run task
 hold_free token
+look
+~hold_of_dags
 hold_active
 *1run_insert dag runid n rtype slot? now? now? now json json word? name now
 run_get dag runid
 run_take run
 run_by_pk run
+run_version token
 run_startable_dags dag? limit
 run_active_count dag
 run_queued dag past run limit
@@ -210,7 +213,7 @@ ti_list run task map limit
 ti_retry_due past limit
 ti_next_retry
 ti_next_pair dag? pool?
-ti_candidates dag pool limit zero
+ti_candidates dag pool n run0 zero zero limit
 *ti_change run task map istate held istate token0 n n n n n n n n flag recheck now? why outcome word? now? now? now? now?
 ti_cancel_events run now name word
 ti_cancel run now word
@@ -271,7 +274,7 @@ ti_insert =2 =1 =0 name =d0 =none n pool n n n =0 =0 word? now? now?
 ti_change =2 =1 =0 =none =0 =up_for_retry =0 n n n n n n n n flag recheck =5 why outcome word? now? now? now? now?
 ti_retry_due =9 limit
 ti_insert =2 =2 =-1 name =d0 =scheduled n =p0 n n n =0 =0 word? now? now?
-ti_candidates =d0 =p0 limit zero
+ti_candidates =d0 =p0 =9 =0 =0 =-9 limit
 api_token_insert =i0 word =admin now never never =i1 =hash
 api_token_admins
 api_token_by_hash =hash

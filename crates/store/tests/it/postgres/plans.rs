@@ -11,7 +11,7 @@ const ROWS: u32 = 40_000;
 const HOT: [(&str, &str, &str); 9] = [
     ("attempt_claim", "'j', 'w', 'h', 1, 'default', 100, 1", "attempt_queued"),
     ("attempt_any_queued", "'default'", "attempt_queued"),
-    ("ti_candidates", "'d', 'p', 128, 0", "ti_scheduled"),
+    ("ti_candidates", "'d', 'p', 9, 0, 0, -9, 128", "ti_scheduled"),
     ("ti_next_pair", "'', ''", "ti_scheduled"),
     ("ti_forward_due", "0, 0, 0, 1000", "ti_forward"),
     ("ti_recheck", "2, 0, 0, 0, 128", "ti_recheck"),

@@ -29,7 +29,7 @@ const GOLDEN: &str = "
     ti_retry_due         INDEX ti_retry (retry_at<?)
     ti_next_retry        INDEX ti_retry
     ti_next_pair         INDEX ti_scheduled ((dag_id,pool)>(?,?))
-    ti_candidates        INDEX ti_scheduled (dag_id=? AND pool=?)
+    ti_candidates        INDEX ti_scheduled (dag_id=? AND pool=? AND priority<?)
     ti_change            (run_pk=? AND task_index=? AND map_index=?)
     ti_set_counts        (run_pk=? AND task_index=? AND map_index=?)
     ti_move              (run_pk=? AND task_index=?

@@ -1,0 +1,41 @@
+//! One look at everything that passes would find to do.
+
+use crate::{Row, Stmt, StoreError, Tx};
+use fencepost_core::time::Timestamp;
+
+/// What there is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Something can be moved, or has to be watched closely.
+    pub is_busy: bool,
+    /// When the next timer falls due; it may be past.
+    pub next_due: Option<Timestamp>,
+}
+
+const LOOK: Stmt = Stmt::same(
+    "look",
+    "SELECT CASE WHEN EXISTS (SELECT 1 FROM task_instance WHERE state = 'scheduled')
+          OR EXISTS (SELECT 1 FROM task_instance WHERE forward_due = 1)
+          OR EXISTS (SELECT 1 FROM task_instance WHERE recheck > 0)
+          OR EXISTS (SELECT 1 FROM run WHERE state = 'queued')
+          OR EXISTS (SELECT 1 FROM attempt WHERE state = 'queued')
+          OR EXISTS (SELECT 1 FROM attempt WHERE state = 'claimed')
+          OR EXISTS (SELECT 1 FROM pool WHERE shrunk = 1) THEN 1 ELSE 0 END,
+        (SELECT MIN(next_slot_at) FROM dag
+         WHERE is_active = 1 AND is_paused = 0 AND next_slot_at IS NOT NULL),
+        (SELECT MIN(retry_at) FROM task_instance WHERE state = 'up_for_retry'),
+        (SELECT MIN(deadline_at) FROM run
+         WHERE state = 'running' AND deadline_at IS NOT NULL AND stop_reason IS NULL),
+        (SELECT MIN(due_at) FROM outbox WHERE state = 'due')",
+);
+
+/// Looks. What departed jobs left is not looked for: who observes the leases sees it.
+pub async fn look(tx: &Tx) -> Result<Look, StoreError> {
+    let row = tx.query_opt(&LOOK, vec![]).await?.unwrap_or(Row(vec![]));
+    let mut c = row.columns("look");
+    let is_busy = c.flag()?;
+    let timers = [c.opt_time()?, c.opt_time()?, c.opt_time()?, c.opt_time()?];
+    Ok(Look { is_busy, next_due: timers.into_iter().flatten().min() })
+}
+
+pub(super) const STATEMENTS: &[Stmt] = &[LOOK];
