@@ -44,8 +44,7 @@ pub async fn fill(place: &Place, dag_id: &str, finished: usize) -> anyhow::Resul
             connection.execute_batch(&format!("BEGIN;\n{texts};\nCOMMIT"))?;
         }
         Place::Postgres(url) => {
-            let (client, connection) =
-                tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+            let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
             let serving = tokio::spawn(connection);
             // As autovacuum does after a while; here it would come in the middle.
             client.batch_execute(&format!("BEGIN;\n{texts};\nCOMMIT")).await?;

@@ -37,7 +37,8 @@ pub struct Cpu {
 
 /// Of this process, and of all processes of a PostgreSQL server that live.
 pub fn cpu_seconds(server: &Cluster) -> anyhow::Result<Cpu> {
-    let pids = server.sql("postgres", "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")?;
+    let pids =
+        server.sql("postgres", "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")?;
     let mut postgres = 0.0;
     for pid in pids.lines() {
         // One that has ended meanwhile counts no more.

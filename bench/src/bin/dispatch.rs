@@ -23,9 +23,10 @@ const MANY: usize = 4;
 const DRIVERS: usize = 8;
 /// Instances of a run of the second shape.
 const TEN: usize = 10;
-/// Processes of a round, and how many at a time.
+/// Processes of a round.
 const PROCESSES: usize = 400;
-const AT_A_TIME: usize = 4;
+/// How many of them at a time: the better counts for a floor; a worker has as many slots as the second.
+const AT_A_TIME: [usize; 2] = [4, 32];
 
 fn main() -> anyhow::Result<()> {
     let instances = argument("--instances").unwrap_or(20_000);
@@ -46,12 +47,7 @@ fn line(what: &str, figure: f64, floor: Option<(f64, &str)>) {
     out(&format!("  {what:<44} {figure:>9.0} /s{ratio}"));
 }
 
-async fn store(
-    stores: &Stores,
-    kind: &str,
-    instances: usize,
-    rounds: usize,
-) -> anyhow::Result<()> {
+async fn store(stores: &Stores, kind: &str, instances: usize, rounds: usize) -> anyhow::Result<()> {
     let rows = i64::try_from(instances)?;
     let is_postgres = kind == Stores::POSTGRES;
     let url = stores.server().url("postgres");
@@ -117,11 +113,16 @@ fn processes(
     let binary = Path::new("target/release/fencepost");
     let (mut bare, mut shims, mut ours) = (vec![], vec![], vec![]);
     for round in 0..rounds {
-        bare.push(spawn::fork_exec(PROCESSES, AT_A_TIME)?);
+        for threads in AT_A_TIME {
+            bare.push(spawn::fork_exec(PROCESSES, threads)?);
+        }
         if binary.exists() {
             let folder = stores.folder().join(format!("roles-{round}"));
-            std::fs::create_dir(&folder)?;
-            shims.push(spawn::shims(&folder, binary, PROCESSES, AT_A_TIME)?);
+            for threads in AT_A_TIME {
+                let own = folder.join(format!("shims-{threads}"));
+                std::fs::create_dir_all(&own)?;
+                shims.push(spawn::shims(&own, binary, PROCESSES, threads)?);
+            }
             let Place::Postgres(url) =
                 stores.place(Stores::POSTGRES, &format!("processes_{round}"))?
             else {
@@ -130,7 +131,8 @@ fn processes(
             ours.push(runtime.block_on(worker_rate(binary, &folder, url))?);
         }
     }
-    out(&format!("processes, {AT_A_TIME} at a time, best of {rounds} rounds"));
+    let [few, many] = AT_A_TIME;
+    out(&format!("processes, {few} and {many} at a time, best of {rounds} rounds"));
     line("fork + exec of `true`", most(&bare), None);
     if ours.is_empty() {
         out("  no target/release/fencepost: build fencepost-cli first for the rest");
@@ -147,7 +149,7 @@ async fn worker_rate(binary: &Path, folder: &Path, url: String) -> anyhow::Resul
     std::fs::write(installation.dags().join("noops.yaml"), independent(PROCESSES))?;
     installation.server()?;
     installation.scheduler()?;
-    installation.worker(AT_A_TIME)?;
+    installation.worker(AT_A_TIME[1])?;
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
     tokio::spawn(connection);
     let until = async |what: &str, text: &str| {

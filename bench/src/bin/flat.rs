@@ -14,7 +14,8 @@ const SLOTS: i64 = 128;
 fn main() -> anyhow::Result<()> {
     let finished = argument("--finished").unwrap_or(1_000_000);
     let rounds = argument("--rounds").unwrap_or(3);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let stores = Stores::new("")?;
     out(&format!("cost per task instance, best of {rounds} rounds"));
     for kind in Stores::KINDS {

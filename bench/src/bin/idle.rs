@@ -74,10 +74,7 @@ fn measure(node: &Node, folder: &Path) -> anyhow::Result<()> {
     pause(IDLE);
     let share = (cpu_of(node.child.id())? - before) / began.elapsed().as_secs_f64() * 100.0;
     println!("idle standalone");
-    println!(
-        "  memory (PSS)            {:8.1} MB  (bound: 40)",
-        pss_mb(node.child.id())?
-    );
+    println!("  memory (PSS)            {:8.1} MB  (bound: 40)", pss_mb(node.child.id())?);
     println!("  CPU                     {share:8.2} %   of a core (bound: 1)");
     let mut latencies: Vec<f64> = Vec::new();
     for _ in 0..TRIGGERS {
@@ -87,10 +84,7 @@ fn measure(node: &Node, folder: &Path) -> anyhow::Result<()> {
     println!("  trigger to task, median {:8.1} ms  (bound: 50)", latencies[TRIGGERS / 2]);
     println!("  trigger to task, worst  {:8.1} ms", latencies[TRIGGERS - 1]);
     let (shims, shim_mb) = node.shims(folder)?;
-    println!(
-        "  a shim with its init    {:8.2} MB  (bound: 4; {shims} processes)",
-        shim_mb
-    );
+    println!("  a shim with its init    {:8.2} MB  (bound: 4; {shims} processes)", shim_mb);
     Ok(())
 }
 

@@ -12,7 +12,8 @@ use fencepost_bench::{Rig, argument, chain, fan, out, ten_tasks};
 fn main() -> anyhow::Result<()> {
     let scale = argument("--scale").unwrap_or(100);
     let of = |most: usize| (most * scale / 100).max(1);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let stores = Stores::new("")?;
     let shapes = [
         (format!("a chain of {}", of(1_000)), chain(of(1_000)), 1),

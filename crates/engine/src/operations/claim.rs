@@ -7,12 +7,12 @@ use crate::error::EngineError;
 use crate::facts::{AttemptFacts, Facts, Outputs, Reader, outputs_for};
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, JobState};
-use fencepost_store::{StoreError, Tx};
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::checkpoint;
 use fencepost_store::query::job;
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, TiKey};
+use fencepost_store::{StoreError, Tx};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::try_join;
@@ -84,11 +84,7 @@ async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, E
     Ok(tokens)
 }
 
-async fn is_waiting(
-    tx: &Tx,
-    queues: &[String],
-    free_slots: u32,
-) -> Result<bool, StoreError> {
+async fn is_waiting(tx: &Tx, queues: &[String], free_slots: u32) -> Result<bool, StoreError> {
     if free_slots == 0 {
         return Ok(false);
     }

@@ -14,13 +14,13 @@ pub struct Look {
 
 const LOOK: Stmt = Stmt::same(
     "look",
-    "SELECT CASE WHEN EXISTS (SELECT 1 FROM task_instance WHERE state = 'scheduled')
+    "SELECT CAST(CASE WHEN EXISTS (SELECT 1 FROM task_instance WHERE state = 'scheduled')
           OR EXISTS (SELECT 1 FROM task_instance WHERE forward_due = 1)
           OR EXISTS (SELECT 1 FROM task_instance WHERE recheck > 0)
           OR EXISTS (SELECT 1 FROM run WHERE state = 'queued')
           OR EXISTS (SELECT 1 FROM attempt WHERE state = 'queued')
           OR EXISTS (SELECT 1 FROM attempt WHERE state = 'claimed')
-          OR EXISTS (SELECT 1 FROM pool WHERE shrunk = 1) THEN 1 ELSE 0 END,
+          OR EXISTS (SELECT 1 FROM pool WHERE shrunk = 1) THEN 1 ELSE 0 END AS BIGINT),
         (SELECT MIN(next_slot_at) FROM dag
          WHERE is_active = 1 AND is_paused = 0 AND next_slot_at IS NOT NULL),
         (SELECT MIN(retry_at) FROM task_instance WHERE state = 'up_for_retry'),

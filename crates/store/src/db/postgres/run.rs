@@ -214,7 +214,8 @@ async fn run(
     let batch = stmt.batch.filter(|batch| sets.len() > 1 && differ(batch, sets));
     if let Some(batch) = batch {
         let statement = wire.prepared(batch.text, lock).await?;
-        let (most, in_flight) = if lock.is_empty() { (BATCH_MAX, IN_FLIGHT) } else { (LOCKED_MAX, 1) };
+        let (most, in_flight) =
+            if lock.is_empty() { (BATCH_MAX, IN_FLIGHT) } else { (LOCKED_MAX, 1) };
         let mut parts: Vec<Asked<'_>> = Vec::new();
         for some in sets.chunks(most) {
             parts.push(Box::pin(at_once(&wire.client, &statement, some)));
@@ -300,11 +301,7 @@ async fn in_a_row(
     Ok(whole)
 }
 
-async fn one(
-    client: &Client,
-    statement: &Statement,
-    values: &[Value],
-) -> Result<Answer, Error> {
+async fn one(client: &Client, statement: &Statement, values: &[Value]) -> Result<Answer, Error> {
     let params = values.iter().map(|value| value as &(dyn ToSql + Sync));
     let mut answers = pin!(client.query_raw(statement, params).await?);
     let mut rows = Vec::new();

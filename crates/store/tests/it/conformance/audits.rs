@@ -48,8 +48,7 @@ async fn healthy(store: &Store) -> (i64, Vec<Token>) {
         .await
         .unwrap();
     let output = ("rows".to_owned(), json!(1));
-    let produced =
-        xcom::Produced { ti: key(run_pk, 0), token: tokens[0], outputs: vec![output] };
+    let produced = xcom::Produced { ti: key(run_pk, 0), token: tokens[0], outputs: vec![output] };
     xcom::replace(&tx, &[produced]).await.unwrap();
     pool::hold(&tx, &[hold(tokens[1], run_pk)]).await.unwrap();
     tx.commit().await.unwrap();

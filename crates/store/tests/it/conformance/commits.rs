@@ -11,6 +11,7 @@ conformance!(
     a_session_that_is_dropped_leaves_nothing,
     what_is_committed_is_there_after_reopening,
     a_failed_statement_ends_its_session,
+    what_is_asked_for_at_once_runs_in_its_order,
     a_failed_session_takes_nobody_along,
     a_dropped_wait_for_a_turn_holds_up_nobody,
     many_writers_lose_and_double_nothing,
@@ -24,6 +25,7 @@ const TWICE: Stmt = Stmt::same(
     "INSERT INTO outbox (id, kind, payload, state, created_at, due_at)
      VALUES ($1, 'x', 'null', 'due', 0, 0)",
 );
+const RENAME: Stmt = Stmt::same("rename", "UPDATE outbox SET kind = $1 WHERE kind = $2");
 const NONSENSE: Stmt = Stmt::same("nonsense", "SELECT no_such_column FROM outbox");
 
 async fn write(store: &Store, name: &str) -> Result<(), StoreError> {
@@ -73,6 +75,32 @@ async fn a_failed_statement_ends_its_session(place: &impl Place) {
     assert_eq!(marks(&store).await, [] as [&str; 0]);
     write(&store, "later").await.unwrap();
     assert_eq!(marks(&store).await, ["later"]);
+}
+
+/// None waits for the answer to the one before it; a failure ends them all.
+async fn what_is_asked_for_at_once_runs_in_its_order(place: &impl Place) {
+    let store = place.open();
+    let tx = store.begin("write").await.unwrap();
+    let ((), second, third) = tokio::try_join!(
+        biased;
+        mark(&tx, "one"),
+        tx.execute(&RENAME, params!["two", "one"]),
+        tx.execute(&RENAME, params!["three", "two"]),
+    )
+    .unwrap();
+    assert_eq!((second, third), (1, 1));
+    tx.commit().await.unwrap();
+    let tx = store.begin("write").await.unwrap();
+    let failed = tokio::try_join!(
+        biased;
+        mark(&tx, "before"),
+        tx.execute_many(&TWICE, vec![params![77], params![77]]),
+        mark(&tx, "after"),
+    );
+    assert_eq!(failed.unwrap_err().kind, StoreErrorKind::Constraint);
+    let refused = tx.commit().await.unwrap_err();
+    assert!(refused.message.contains("has failed before"), "{refused}");
+    assert_eq!(marks(&store).await, ["three"]);
 }
 
 /// The first session is open while the others queue up behind it, so all of them are one group.

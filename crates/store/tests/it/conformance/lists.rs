@@ -56,8 +56,7 @@ async fn fill(store: &Store, run_pk: i64) -> Vec<Token> {
     let tokens = queue(&tx, run_pk, 0, 2).await;
     attempt::end(&tx, &[end(tokens[0], AttemptState::Queued)]).await.unwrap();
     let output = ("rows".to_owned(), json!(12));
-    let produced =
-        xcom::Produced { ti: key(run_pk, 0), token: tokens[0], outputs: vec![output] };
+    let produced = xcom::Produced { ti: key(run_pk, 0), token: tokens[0], outputs: vec![output] };
     xcom::replace(&tx, &[produced]).await.unwrap();
     let line = Event {
         kind: "write_refused",
