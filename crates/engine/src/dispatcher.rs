@@ -67,8 +67,12 @@ impl Pass for Dispatcher {
 
 async fn dispatch(cx: &Cx, report: &mut Report) -> Result<usize, EngineError> {
     let look = cx.store.read("look_for_scheduled").await?;
-    let standing = installation::standing(&look).await?;
-    let first = task_instance::next_pair(&look, &(String::new(), String::new())).await?;
+    let none = (String::new(), String::new());
+    let (standing, first) = try_join!(
+        biased;
+        installation::standing(&look),
+        task_instance::next_pair(&look, &none),
+    )?;
     drop(look);
     if !gate::is_open(cx, standing.as_ref()) && !reconcile::finish(cx, report).await? {
         return Ok(0);
@@ -96,8 +100,8 @@ async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, Engine
         report.merge(Report { next_due: Some(again), ..Report::default() });
     }
     // Counted under the locks: what others gave away before is seen, and nobody gives more away.
-    let (held, apart_until) =
-        try_join!(biased; pool::active_of_dags(tx), reconcile::apart_until(tx))?;
+    let held = pool::active_of_dags(tx).await?;
+    let apart_until = reconcile::apart_until(tx).await?;
     let (room, dags, active) = (locked.room, locked.dags, None);
     let mut desk = Desk { cx, tx, room, dags, held, active, apart_until, report };
     let mut streams: Vec<Stream> = Vec::new();

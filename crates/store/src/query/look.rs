@@ -20,6 +20,7 @@ const LOOK: Stmt = Stmt::same(
           OR EXISTS (SELECT 1 FROM run WHERE state = 'queued')
           OR EXISTS (SELECT 1 FROM attempt WHERE state = 'queued')
           OR EXISTS (SELECT 1 FROM attempt WHERE state = 'claimed')
+          OR EXISTS (SELECT 1 FROM installation WHERE reconciled <> epoch)
           OR EXISTS (SELECT 1 FROM pool WHERE shrunk = 1) THEN 1 ELSE 0 END AS BIGINT),
         (SELECT MIN(next_slot_at) FROM dag
          WHERE is_active = 1 AND is_paused = 0 AND next_slot_at IS NOT NULL),
