@@ -84,7 +84,7 @@ fn measure(node: &Node, folder: &Path) -> anyhow::Result<()> {
     println!("  trigger to task, median {:8.1} ms  (bound: 50)", latencies[TRIGGERS / 2]);
     println!("  trigger to task, worst  {:8.1} ms", latencies[TRIGGERS - 1]);
     let (shims, shim_mb) = node.shims(folder)?;
-    println!("  a shim with its init    {:8.2} MB  (bound: 4; {shims} processes)", shim_mb);
+    println!("  a shim with its init    {shim_mb:8.2} MB  (bound: 4; {shims} processes)");
     Ok(())
 }
 

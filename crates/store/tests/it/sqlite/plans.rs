@@ -53,8 +53,14 @@ const GOLDEN: &str = "
 /// Tables that grow with the history.
 const GROWING: [&str; 6] = ["task_instance", "attempt", "run", "event", "xcom", "outbox"];
 /// Partial indexes that hold only what is under way: walking one is no walk of its table.
-const SMALL: [&str; 6] =
-    ["ti_forward", "ti_scheduled", "attempt_queued", "attempt_open", "attempt_unstarted", "outbox_due"];
+const SMALL: [&str; 6] = [
+    "ti_forward",
+    "ti_scheduled",
+    "attempt_queued",
+    "attempt_open",
+    "attempt_unstarted",
+    "outbox_due",
+];
 /// Statements that may walk a table, and why.
 const ALLOWED: [(&str, &str); 1] = [("job_prune", "housekeeping, by far not in every pass")];
 
