@@ -158,6 +158,7 @@ pub struct XcomSet {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Beat, Beaten, Says};
     use super::*;
 
     #[test]
@@ -168,5 +169,29 @@ mod tests {
         for path in ["", "/execution/v1", "/execution/v1/", "/execution/v2/poll", "/api/v1/poll"] {
             assert_eq!(Call::find(path), None, "{path}");
         }
+    }
+
+    /// Between a version and the one before it: what the older one does not say has a default, and
+    /// what the newer one adds is passed over.
+    #[test]
+    fn beats_and_their_answers_are_read_across_versions() {
+        let old = r#"{"job_id": "j", "seq": 7, "inventory": ["1"]}"#;
+        let beat: Beat = serde_json::from_str(old).unwrap();
+        let known =
+            Beat { job_id: "j".into(), seq: 7, inventory: vec!["1".into()], ..Beat::default() };
+        assert_eq!(beat, known);
+        let answer: Beaten = serde_json::from_str(r#"{"disowned": ["1"]}"#).unwrap();
+        assert_eq!(answer, Beaten { disowned: vec!["1".into()], ..Beaten::default() });
+        #[derive(serde::Deserialize)]
+        struct OldBeat {
+            job_id: String,
+            seq: i64,
+            inventory: Vec<String>,
+        }
+        let new = Beat { call: 9, says: Says::All, epoch: 3, reconciles: true, ..known };
+        let text = serde_json::to_string(&new).unwrap();
+        let read: OldBeat = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.job_id.as_str(), read.seq, read.inventory), ("j", 7, vec!["1".into()]));
+        assert_eq!(serde_json::from_str::<Beat>(&text).unwrap(), new);
     }
 }

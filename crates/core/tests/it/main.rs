@@ -4,6 +4,7 @@ mod audit;
 mod budgets;
 mod dag_graph;
 mod inputs;
+mod inventories;
 mod lifecycle;
 mod liveness;
 mod matrix;

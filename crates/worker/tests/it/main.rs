@@ -9,4 +9,5 @@ mod guards;
 mod homes;
 mod lease;
 mod logs;
+mod questions;
 mod recover;

@@ -103,10 +103,12 @@ fn own(text: String) -> Stmt {
     Stmt::same("own", Box::leak(text.into_boxed_str()))
 }
 
+// `server` is how the store in memory plays one that fails over: PostgreSQL has a real one.
 const COLUMNS: Stmt = Stmt::same(
     "columns",
     "SELECT m.name, p.name, p.pk, m.sql FROM sqlite_master m JOIN pragma_table_info(m.name) p
-     WHERE m.type = 'table' AND m.name NOT IN ('sqlite_sequence', 'schema_migration')
+     WHERE m.type = 'table' AND m.name NOT IN ('sqlite_sequence', 'schema_migration', 'server')
+        AND NOT (m.name = 'installation' AND p.name = 'server')
      ORDER BY m.name, p.cid",
 );
 const COUNTERS: Stmt = Stmt::same("counters", "SELECT name, seq FROM sqlite_sequence");
