@@ -179,6 +179,13 @@ impl Batch {
         match current(&attempt, &ti, (job_id, is_kin), report, guards) {
             Currency::Again => return Answer::Accepted,
             Currency::Afterwards => return self.close(&attempt, report),
+            // That nothing is left of one that has ended is no late write.
+            Currency::Refused(why, text)
+                if attempt.state == AttemptState::Ended
+                    && report.evidence.as_deref() == Some("successor") =>
+            {
+                return Answer::Refused(why, text);
+            }
             Currency::Refused(why, text) => {
                 return self.refuse(&attempt, &ti, report, (why, text));
             }

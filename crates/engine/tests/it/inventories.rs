@@ -5,7 +5,7 @@ use fencepost_core::guard::{Guard, Guards};
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::liveness::inventory::Digest;
 use fencepost_core::time::Span;
-use fencepost_core::verdict::Ending;
+use fencepost_core::verdict::{Death, Ending};
 use fencepost_engine::Settings;
 use fencepost_engine::operations::Answer;
 use fencepost_engine::operations::beat::{Beat, Beaten, Says, take};
@@ -73,18 +73,27 @@ async fn says(world: &World, beat: Beat) -> Beaten {
 
 /// What a worker reports that has nothing of an attempt.
 async fn never_ran(world: &World, job: JobId, token: Token) -> Answer {
+    ended(world, job, token, (Ending::NeverRan, None)).await
+}
+
+async fn ended(
+    world: &World,
+    job: JobId,
+    token: Token,
+    (ending, evidence): (Ending, Option<&str>),
+) -> Answer {
     let said = EndReport {
         token,
-        ending: Ending::NeverRan,
+        ending,
         asked: None,
         outputs: Vec::new(),
         level: None,
         message: None,
         exit_code: None,
         signal: None,
-        evidence: None,
+        evidence: evidence.map(ToOwned::to_owned),
         checkpoint: None,
-        digest: format!("never ran {token}"),
+        digest: format!("end of {token}"),
     };
     report(&world.cx, job, vec![said]).await.unwrap().remove(0)
 }
@@ -196,4 +205,23 @@ async fn an_unanswered_hand_over_becomes_a_question_and_never_a_loss() {
     let said = Said { token, call: 8, found: Found::Running { level: "group".into() } };
     assert_eq!(take_over(&world.cx, job, &said).await.unwrap(), Answer::Accepted);
     assert_eq!(says(&world, named(13)).await.questions, []);
+}
+
+/// A later worker of the home finds the directory of an attempt whose end was taken before.
+#[tokio::test]
+async fn that_nothing_is_left_of_one_that_has_ended_is_no_late_write() {
+    let mut world = World::of(&[ONE]).await;
+    world.trigger("d", "r").await;
+    world.finish().await;
+    let token = world.attempts("d", "r", "t").await[0].token;
+    let job = world.workers[0].job.unwrap();
+    let refused = async || {
+        let lines = world.events().await;
+        lines.iter().filter(|line| line.kind == "write_refused").count()
+    };
+    let gone = || Ending::Gone(Death::Single);
+    let answer = ended(&world, job, token, (gone(), Some("successor"))).await;
+    assert!(matches!(answer, Answer::Refused(..)) && refused().await == 0, "{answer:?}");
+    let answer = ended(&world, job, token, (gone(), Some("exit_status"))).await;
+    assert!(matches!(answer, Answer::Refused(..)) && refused().await == 1, "{answer:?}");
 }
