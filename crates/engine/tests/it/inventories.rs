@@ -14,6 +14,7 @@ use fencepost_engine::operations::register::{Identity, register};
 use fencepost_engine::operations::report::{EndReport, report};
 use fencepost_engine::operations::start::{StartRequest, start};
 use fencepost_engine::operations::take_over::{Found, Said, take_over};
+use fencepost_store::query::installation;
 
 const ONE: &str = "
 dag_id: d
@@ -163,7 +164,10 @@ async fn without_its_number_an_old_inventory_throws_a_claim_away() {
 async fn a_worker_that_numbers_nothing_is_asked_nothing_and_still_learns_what_is_not_its_own() {
     let (world, job) = world(Guards::all()).await;
     claims(&world, job, 0).await;
-    let foreign = Token::new(1, 4_000).unwrap();
+    // Drawn, and nobody's: its run was deleted.
+    let tx = world.cx.store.begin("mint").await.unwrap();
+    let foreign = installation::mint(&tx, 1).await.unwrap().remove(0);
+    tx.commit().await.unwrap();
     let beaten = says(&world, inventory(job, 0, &[foreign], &[])).await;
     assert_eq!(beaten, Beaten { disowned: vec![foreign], ..peace() });
 }
