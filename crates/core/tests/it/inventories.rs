@@ -7,6 +7,7 @@ use fencepost_core::liveness::inventory::{Digest, InHand, Taken, questions};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
+#[expect(clippy::unwrap_used, reason = "a helper of tests fails the test")]
 fn token(n: usize) -> Token {
     Token::new(1, n as u64).unwrap()
 }
