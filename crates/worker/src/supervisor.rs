@@ -292,6 +292,11 @@ impl Shared {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Its end was accepted, if not too long ago.
+    fn was_reported(&self, token: &str) -> bool {
+        self.sent().iter().any(|sent| sent.report.token == token)
+    }
+
     fn active_tokens(&self) -> Vec<String> {
         self.active().keys().cloned().collect()
     }

@@ -51,6 +51,7 @@ pub(super) fn all() -> Vec<Scenario> {
     all.extend(outages());
     all.extend(stays_open());
     all.push(stopped_unstarted());
+    all.push(forgotten_end());
     all
 }
 
@@ -181,6 +182,27 @@ fn stopped_unstarted() -> Scenario {
                 step(When::After(3), What::Cancel("r")),
                 befall(When::After(3), Accident::JoinAll),
             ],
+        )
+    }
+}
+
+/// The store forgets a start and the end that followed, and knows the claim: it is not executed again
+/// under the same token.
+fn forgotten_end() -> Scenario {
+    let accepted = When::At("server0", "start:begin");
+    Scenario {
+        shape: Shape::ONE,
+        files: &["
+dag_id: d
+tasks:
+  t: {run: for=3}
+"],
+        ends: &[("t", "never_ran none, success none")],
+        points: Points::None,
+        ..slow(
+            "failover_after_the_end",
+            &[],
+            vec![TRIGGER, befall(accepted, Accident::Lag), befall(When::Over, Accident::Failover)],
         )
     }
 }

@@ -76,6 +76,12 @@ async fn accepted(shared: &Arc<Shared>, starts: Vec<Start>) -> Vec<Answer> {
 }
 
 async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> Option<Ready> {
+    if shared.was_reported(&assignment.token) {
+        // Claimed once more, after the store forgot its end: nothing is executed twice.
+        let why = "it ended here before, and the store has forgotten that".to_owned();
+        report::never_ran(shared, &assignment, &name, why).await;
+        return None;
+    }
     let Ok(work) = assignment.work.clone() else {
         return Some(Ready { assignment, name, prepared: None });
     };
