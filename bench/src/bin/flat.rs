@@ -49,11 +49,11 @@ async fn of_history(
     finished: usize,
 ) -> anyhow::Result<()> {
     let mut rigs = Vec::new();
-    for name in ["empty", "full"] {
+    for name in ["empty", "filled"] {
         let place = stores.place(kind, name)?;
         let rig = Rig::on(place.open("bench").await?, SLOTS).await?;
         rig.load("small", &fan(98)).await?;
-        if name == "full" {
+        if name == "filled" {
             history::fill(&place, "small", finished).await?;
         }
         // What is made once (statements, pages in memory) is no cost of an instance.
