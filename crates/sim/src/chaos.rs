@@ -191,7 +191,11 @@ async fn rest(sim: &Sim, world: &World) -> Vec<Seen> {
             break;
         }
         if sim.time.elapsed() > until {
-            for one in seen.iter().filter(|one| !check::is_settled(std::slice::from_ref(one))) {
+            let is_stuck = |one: &&Seen| {
+                !check::is_settled(std::slice::from_ref(one))
+                    && !check::waits_for_the_held(one, &seen)
+            };
+            for one in seen.iter().filter(is_stuck) {
                 let open = one.tis.iter().filter(|(ti, _)| !ti.state.is_finished());
                 let list: Vec<String> =
                     open.map(|(ti, _)| format!("{} {}", ti.task_id, ti.state)).collect();

@@ -180,6 +180,16 @@ pub fn is_settled(seen: &[Seen]) -> bool {
     })
 }
 
+/// A run that nothing of is under way, of a DAG of which an earlier run is held: its place, or the end
+/// of a task that depends on its past, is what it waits for.
+pub fn waits_for_the_held(one: &Seen, seen: &[Seen]) -> bool {
+    let is_held = |other: &Seen| other.tis.iter().any(|(ti, _)| ti.state == TiState::Held);
+    let is_idle = one.tis.iter().all(|(ti, _)| ti.state.is_finished() || ti.state == TiState::None);
+    let before =
+        |other: &&Seen| other.run.dag_id == one.run.dag_id && other.run.run_pk < one.run.run_pk;
+    is_idle && seen.iter().filter(before).any(is_held)
+}
+
 /// What cannot be left once work has ended (I32), and what was lost or shown wrongly (I6).
 pub fn at_the_end(seen: &[Seen], ledger: &Ledger, machines: &[Os], trace: &Trace) {
     for execution in ledger.running() {
