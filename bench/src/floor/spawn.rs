@@ -84,5 +84,6 @@ fn spec(name: &str) -> ShimSpec {
         clock: CLOCK,
         margin_ms: 1_000,
         result_file: None,
+        outputs: Vec::new(),
     }
 }

@@ -33,16 +33,18 @@ pub enum LeaseError {
          write heartbeat_interval = \"{mend}\" or less"
     )]
     SlowBeat { interval: Span, self_fence: Span, mend: Span },
+    /// `mend`: a shorter grace that would do, if one can.
     #[error(
         "self_fence {self_fence} + kill_grace {kill_grace} + margin {margin} is more than \
-         lease_ttl {ttl}: write kill_grace = \"{mend}\" or less, or lease_ttl = \"{ttl_mend}\""
+         lease_ttl {ttl}: write lease_ttl = \"{ttl_mend}\" or more{}",
+        .mend.map_or_else(String::new, |mend| format!(", or kill_grace = \"{mend}\" or less"))
     )]
     LateKill {
         self_fence: Span,
         kill_grace: Span,
         margin: Span,
         ttl: Span,
-        mend: Span,
+        mend: Option<Span>,
         ttl_mend: Span,
     },
     #[error("lease_ttl {ttl} is too short: write lease_ttl = \"{mend}\" or more")]
@@ -50,6 +52,8 @@ pub enum LeaseError {
 }
 
 const LONGEST_GRACE: Span = Span::from_secs(30);
+/// Longer ones are not looked for.
+const LONGEST_TTL: Span = Span::from_hours(24 * 365);
 
 impl LeaseSettings {
     /// Fills in the defaults and checks `self_fence + kill_grace + margin <= lease_ttl` and
@@ -60,10 +64,8 @@ impl LeaseSettings {
         if ttl < shortest {
             return Err(LeaseError::ShortTtl { ttl, mend: shortest });
         }
-        let percent = |n: i64| Span::from_micros(ttl.as_micros() / 100 * n);
-        let self_fence = self.self_fence.unwrap_or(percent(80));
-        let margin = self.margin.unwrap_or(percent(5).max(Span::from_secs(1)));
-        let left = Span::from_micros(ttl.as_micros() - self_fence.as_micros() - margin.as_micros());
+        let (self_fence, margin) = self.parts_of(ttl);
+        let left = ttl.less(self_fence).less(margin);
         let kill_grace = self.kill_grace.unwrap_or(left.min(LONGEST_GRACE).max(Span::ZERO));
         if self_fence.plus(kill_grace).plus(margin) > ttl {
             return Err(LeaseError::LateKill {
@@ -71,17 +73,39 @@ impl LeaseSettings {
                 kill_grace,
                 margin,
                 ttl,
-                mend: left.max(Span::ZERO),
-                ttl_mend: self_fence.plus(kill_grace).plus(margin),
+                mend: Some(left).filter(|left| *left > Span::ZERO),
+                ttl_mend: self.enough(kill_grace),
             });
         }
-        let mend = Span::from_micros(self_fence.as_micros() / 3);
-        if self.heartbeat_interval > mend {
+        let most = self_fence.over(3);
+        if self.heartbeat_interval > most {
             let interval = self.heartbeat_interval;
+            let mend = if most < Span::from_secs(1) { most } else { most.in_secs() };
             return Err(LeaseError::SlowBeat { interval, self_fence, mend });
         }
         let heartbeat_interval = self.heartbeat_interval;
         Ok(Lease { lease_ttl: ttl, heartbeat_interval, self_fence, kill_grace, margin })
+    }
+
+    /// Self-fence and margin of a lease of that length.
+    fn parts_of(&self, ttl: Span) -> (Span, Span) {
+        let percent = |n: i64| ttl.over(100).times(n);
+        let margin = self.margin.unwrap_or(percent(5).max(Span::from_secs(1)));
+        (self.self_fence.unwrap_or(percent(80)), margin)
+    }
+
+    /// The least whole seconds that leave room for that grace: the other parts grow with them.
+    fn enough(&self, kill_grace: Span) -> Span {
+        let fits = |secs: i64| {
+            let (self_fence, margin) = self.parts_of(Span::from_secs(secs));
+            self_fence.plus(margin).plus(kill_grace) <= Span::from_secs(secs)
+        };
+        let (mut short, mut long) = (self.lease_ttl.as_secs(), LONGEST_TTL.as_secs());
+        while long - short > 1 {
+            let middle = short + (long - short) / 2;
+            if fits(middle) { long = middle } else { short = middle }
+        }
+        Span::from_secs(long)
     }
 }
 
@@ -116,6 +140,26 @@ mod tests {
         let late = LeaseSettings { kill_grace: Some(Span::from_secs(60)), ..settings(30, 5) };
         let text = late.check().unwrap_err().to_string();
         assert!(text.contains("kill_grace = \"4s500ms\"") && text.contains("lease_ttl"), "{text}");
+        let text = settings(20, 6).check().unwrap_err().to_string();
+        assert!(text.contains("heartbeat_interval = \"5s\""), "{text}");
+    }
+
+    #[test]
+    fn the_value_that_a_refusal_names_is_accepted() {
+        for (ttl, kill_grace) in [(20, Some(10)), (3, None), (4, None), (300, Some(120))] {
+            let grace = kill_grace.map(Span::from_secs);
+            let early = LeaseSettings { kill_grace: grace, ..settings(ttl, 1) };
+            let LeaseError::LateKill { ttl_mend, mend, .. } = early.check().unwrap_err() else {
+                panic!("{ttl} is not refused for its grace");
+            };
+            let check = |settings: LeaseSettings| settings.check();
+            check(LeaseSettings { lease_ttl: ttl_mend, ..early }).unwrap();
+            let shorter = Span::from_secs(ttl_mend.as_secs() - 1);
+            check(LeaseSettings { lease_ttl: shorter, ..early }).unwrap_err();
+            if let Some(mend) = mend {
+                check(LeaseSettings { kill_grace: Some(mend), ..early }).unwrap();
+            }
+        }
     }
 
     #[test]

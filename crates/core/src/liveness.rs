@@ -9,7 +9,6 @@
 //! store decides by compare-and-set.
 
 mod brake;
-mod digest;
 mod fitness;
 mod holder;
 pub mod inventory;

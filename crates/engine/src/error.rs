@@ -57,6 +57,8 @@ pub enum Refusal {
     StillActive { what: String, state: String },
     #[error("home {home_id} has had registration {last} since: number {presented} is over")]
     StaleHome { home_id: String, presented: i64, last: i64 },
+    #[error("{worker} is {state}: {mend}")]
+    WorkerActive { worker: String, state: String, mend: &'static str },
     #[error("there is no worker `{0}`")]
     NoWorker(String),
     #[error("there is no pool `{0}`")]

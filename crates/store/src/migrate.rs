@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0005_epoch_of_server.sql"),
     include_str!("migrations/0006_homes.sql"),
     include_str!("migrations/0007_reconciliation.sql"),
+    include_str!("migrations/0008_dag_files.sql"),
 ];
 
 /// The version of the schema that this program works with.

@@ -77,6 +77,7 @@ impl Bench<'_> {
             clock: CLOCK,
             margin_ms: 1_000,
             result_file: None,
+            outputs: Vec::new(),
         }
     }
 

@@ -134,6 +134,11 @@ pub trait AttemptHost: Send + Sync {
         let _ = std::fs::remove_dir(state);
     }
 
+    /// What an attempt's shim was told to run; `None` if that cannot be read any more.
+    fn spec(&self, name: &str) -> Option<ShimSpec> {
+        ShimSpec::read(&self.dir(name)).ok()
+    }
+
     /// The number of the home's next registration: above all before it and above `above`; on disk
     /// before it is returned.
     fn next_registration(&self, home: &Path, above: u64) -> Result<u64, HostError> {

@@ -116,6 +116,9 @@ pub struct ShimSpec {
     /// `FENCEPOST_RESULT_FILE`: success in it before our signal counts.
     #[serde(default)]
     pub result_file: Option<PathBuf>,
+    /// Declared outputs, name and type: for a worker that collects the end and was told nothing else.
+    #[serde(default)]
+    pub outputs: Vec<(String, String)>,
 }
 
 /// 64 MiB.

@@ -130,6 +130,27 @@ impl Key {
     pub(crate) fn variable(&self) -> String {
         format!("FENCEPOST__{}", self.name.replace('.', "__").to_uppercase())
     }
+
+    /// A value of it as it may be shown: a store's address may hold a password.
+    pub(crate) fn shown(&self, value: &str) -> String {
+        if self.name == "store.url" { without_password(value) } else { value.to_owned() }
+    }
+}
+
+fn without_password(url: &str) -> String {
+    let masked = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let (user, host) = rest.rsplit_once('@')?;
+        let (name, _) = user.split_once(':')?;
+        Some(format!("{scheme}://{name}:***@{host}"))
+    };
+    let url = masked().unwrap_or_else(|| url.to_owned());
+    let Some((address, query)) = url.split_once('?') else { return url };
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some(("password", _)) => "password=***",
+        _ => pair,
+    });
+    format!("{address}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 impl Kind {

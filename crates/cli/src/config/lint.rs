@@ -65,11 +65,14 @@ fn lease(settings: &Settings, section: &str) -> Option<Finding> {
                 own("margin"),
                 own("lease_ttl"),
             ),
-            mend: format!(
-                "{} = \"{mend}\" or less, or {} = \"{ttl_mend}\"",
-                own("kill_grace"),
-                own("lease_ttl")
-            ),
+            mend: match mend.filter(|_| section == "worker") {
+                Some(mend) => format!(
+                    "{} = \"{mend}\" or less, or {} = \"{ttl_mend}\" or more",
+                    own("kill_grace"),
+                    own("lease_ttl")
+                ),
+                None => format!("{} = \"{ttl_mend}\" or more", own("lease_ttl")),
+            },
             keys: ["self_fence", "kill_grace", "margin", "lease_ttl"].map(own).into(),
         },
         LeaseError::ShortTtl { ttl, mend } => Finding {

@@ -144,3 +144,15 @@ fn paths_in_the_file_are_from_its_folder_and_others_from_where_one_stands() {
     assert_eq!(settings.text("store.url"), Some("postgres://host/db"));
     assert_eq!(settings.text("dags.path"), Some("/a"));
 }
+
+#[test]
+fn a_password_in_the_stores_address_is_never_shown() {
+    let key = Key::find("store.url").unwrap();
+    let url = "postgres://anna:pa@ss:w@host:5432/db";
+    assert_eq!(key.shown(url), "postgres://anna:***@host:5432/db");
+    let url = "postgres://anna@host/db?sslmode=require&password=secret";
+    assert_eq!(key.shown(url), "postgres://anna@host/db?sslmode=require&password=***");
+    for plain in ["postgres://anna@host/db", "sqlite:/a:b@c", "postgres:///db?sslmode=disable"] {
+        assert_eq!(key.shown(plain), plain);
+    }
+}

@@ -6,6 +6,7 @@
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::dag::Dag;
+use fencepost_core::id::JobId;
 use fencepost_dagfile::render::{self, FileReport};
 use fencepost_dagfile::{Diagnostic, FILE_MAX, Severity, content_hash, ir, parse, read_bounded};
 use fencepost_engine::Cx;
@@ -13,6 +14,7 @@ use fencepost_engine::operations::dag_files::{self, DagFile, ReadDag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -39,65 +41,86 @@ pub(crate) struct Change {
 pub(crate) struct DagFolder {
     path: PathBuf,
     seen: BTreeMap<String, Stamp>,
-    first: bool,
 }
 
 impl DagFolder {
     /// A folder that was not looked at yet.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, seen: BTreeMap::new(), first: true }
+        Self { path, seen: BTreeMap::new() }
     }
 
     /// Starts the thread that looks, and the task that loads what it finds.
     /// `cx` gives the context of the job that loads them now.
     pub(crate) fn watch(
         mut self,
-        cx: impl Fn() -> Cx + Send + 'static,
+        cx: impl Fn() -> Cx + Send + Sync + 'static,
         interval: Duration,
     ) -> std::io::Result<()> {
         let (sender, mut found) = mpsc::channel::<Change>(1);
         std::thread::Builder::new().name("dag-folder".into()).stack_size(1 << 21).spawn(
             move || {
-                let watch = Watch::new();
+                let (watch, mut trouble) = (Watch::new(), None);
                 loop {
-                    if let Some(change) = self.look()
-                        && sender.blocking_send(change).is_err()
-                    {
-                        return;
+                    match self.look() {
+                        Ok(change) => {
+                            trouble = None;
+                            if sender.blocking_send(change).is_err() {
+                                return;
+                            }
+                        }
+                        // What cannot be listed is not gone: everything stays as it is.
+                        Err(error) => {
+                            let text = error.to_string();
+                            if trouble.replace(text.clone()).as_ref() != Some(&text) {
+                                eprint_trouble(&text);
+                            }
+                        }
                     }
                     watch.wait(&self.path, interval);
                 }
             },
         )?;
         tokio::spawn(async move {
+            let mut last = None;
             while let Some(change) = found.recv().await {
-                while let Err(error) = dag_files::load(&cx(), &change.files, &change.present).await
-                {
-                    eprint_trouble(&error.to_string());
-                    super::surroundings::pause(Duration::from_secs(1)).await;
-                }
+                load(&cx, &change, &mut last).await;
             }
         });
         Ok(())
     }
 
-    /// Reads what is new or changed; `None` if nothing is.
-    pub(crate) fn look(&mut self) -> Option<Change> {
-        let found = files_below(&self.path);
-        let changed: Vec<&String> = found
-            .iter()
-            .filter(|(name, stamp)| self.seen.get(*name) != Some(stamp))
-            .map(|f| f.0)
-            .collect();
-        let gone = self.seen.keys().any(|name| !found.contains_key(name));
-        if changed.is_empty() && !gone && !self.first {
-            return None;
-        }
-        let files = changed.iter().map(|name| read(&self.path, name)).collect();
-        self.first = false;
+    /// Reads what is new or changed.
+    pub(crate) fn look(&mut self) -> io::Result<Change> {
+        let found = files_below(&self.path)?;
+        let is_new = |(name, stamp): &(&String, &Stamp)| self.seen.get(*name) != Some(*stamp);
+        let changed = found.iter().filter(is_new);
+        let files = changed.map(|(name, _)| read(&self.path, name)).collect();
         let present = found.keys().cloned().collect();
         self.seen = found;
-        Some(Change { files, present })
+        Ok(Change { files, present })
+    }
+}
+
+/// Which job last said which files there are.
+type Last = Option<(Option<JobId>, BTreeSet<String>)>;
+
+/// Loads what a look has found, if that is news: to the store, or of the job that this process is now.
+async fn load(cx: &(impl Fn() -> Cx + Send + Sync), change: &Change, last: &mut Last) {
+    loop {
+        let cx = cx();
+        let own = cx.own.as_ref().map(|own| own.job_id);
+        let is_same = last.as_ref().is_some_and(|(job, p)| *job == own && *p == change.present);
+        if is_same && change.files.is_empty() {
+            return;
+        }
+        match dag_files::load(&cx, &change.files, &change.present).await {
+            Ok(_) => {
+                *last = Some((own, change.present.clone()));
+                return;
+            }
+            Err(error) => eprint_trouble(&error.to_string()),
+        }
+        super::surroundings::pause(Duration::from_secs(1)).await;
     }
 }
 
@@ -144,7 +167,8 @@ fn pause(length: Duration) {
 
 fn folders_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
-    walk(folder, &mut |path, is_dir| {
+    // A folder that cannot be listed has nothing to watch below it.
+    let _ = walk(folder, &mut |path, is_dir| {
         if is_dir {
             found.push(path.to_owned());
         }
@@ -152,7 +176,7 @@ fn folders_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn files_below(folder: &Path) -> BTreeMap<String, Stamp> {
+fn files_below(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     let mut found = BTreeMap::new();
     walk(folder, &mut |path, is_dir| {
         let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
@@ -163,16 +187,24 @@ fn files_below(folder: &Path) -> BTreeMap<String, Stamp> {
             return;
         };
         found.insert(name.to_string_lossy().into_owned(), (meta.len(), meta.modified().ok()));
-    });
-    found
+    })?;
+    Ok(found)
 }
 
 /// Visits what lies below a folder, hidden names and what is too deep left out.
-fn walk(folder: &Path, visit: &mut impl FnMut(&Path, bool)) {
+fn walk(folder: &Path, visit: &mut impl FnMut(&Path, bool)) -> io::Result<()> {
     let mut stack = vec![(folder.to_owned(), 0)];
     let mut seen = 0;
     while let Some((dir, depth)) = stack.pop() {
-        let Ok(entries) = std::fs::read_dir(&dir) else { continue };
+        let entries = match std::fs::read_dir(&dir) {
+            // Removed since its parent was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && dir != folder => continue,
+            Err(error) => {
+                let text = format!("the DAG folder `{}` cannot be listed: {error}", dir.display());
+                return Err(io::Error::new(error.kind(), text));
+            }
+            Ok(entries) => entries,
+        };
         for entry in entries.filter_map(Result::ok) {
             seen += 1;
             let hidden = entry.file_name().to_string_lossy().starts_with('.');
@@ -187,6 +219,7 @@ fn walk(folder: &Path, visit: &mut impl FnMut(&Path, bool)) {
             }
         }
     }
+    Ok(())
 }
 
 fn read(folder: &Path, name: &str) -> DagFile {

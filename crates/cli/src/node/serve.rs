@@ -213,34 +213,9 @@ fn config(settings: &Settings) -> Vec<ConfigValue> {
         .all()
         .map(|(key, setting)| ConfigValue {
             key: key.name.into(),
-            value: setting.value.as_deref().map(|value| shown(key.name, value)),
+            value: setting.value.as_deref().map(|value| key.shown(value)),
             origin: setting.place.origin().into(),
             origin_detail: None,
         })
         .collect()
-}
-
-/// A store's address may hold a password.
-fn shown(key: &str, value: &str) -> String {
-    let masked = || {
-        let (scheme, rest) = value.split_once("://")?;
-        let (user, host) = rest.rsplit_once('@')?;
-        let (name, _) = user.split_once(':')?;
-        Some(format!("{scheme}://{name}:***@{host}"))
-    };
-    if key == "store.url" { masked().unwrap_or_else(|| value.to_owned()) } else { value.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_in_the_stores_address_is_never_shown() {
-        let url = "postgres://anna:pa@ss:w@host:5432/db";
-        assert_eq!(shown("store.url", url), "postgres://anna:***@host:5432/db");
-        for plain in ["postgres://anna@host/db", "sqlite:/a:b@c", "postgres:///db"] {
-            assert_eq!(shown("store.url", plain), plain);
-        }
-    }
 }

@@ -37,7 +37,8 @@ pub(crate) struct Worker {
     turns: JoinHandle<()>,
     api: Arc<HttpExecution>,
     home: Arc<Home>,
-    lease_ttl: Span,
+    /// How long its shims wait, from the last acknowledged beat.
+    self_fence: Span,
 }
 
 /// What a worker left when it stopped.
@@ -65,7 +66,7 @@ impl Worker {
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(supervisor.run(stopped));
         let turns = tokio::spawn(turn(Arc::clone(&home)));
-        Ok(Self { stop, task, turns, api, home, lease_ttl: lease.lease_ttl })
+        Ok(Self { stop, task, turns, api, home, self_fence: lease.self_fence })
     }
 
     /// Ready once it is registered; an error if it ended before.
@@ -84,7 +85,7 @@ impl Worker {
         self.turns.abort();
         let _ = self.turns.await;
         drop(self.home);
-        let wait = self.lease_ttl;
+        let wait = self.self_fence;
         match done {
             Ok(Ok(running)) => Ok(Detached { running, wait, unheard: None }),
             // Nobody hears it now: the next process in this home goes on all the same.

@@ -54,7 +54,7 @@ pub(super) fn run(cx: &Cx, verb: Config) -> Outcome {
         }
         Config::Get { key } => {
             let key = find(&key)?;
-            let value = load(cx)?.text(key.name).map(str::to_owned);
+            let value = load(cx)?.text(key.name).map(|value| key.shown(value));
             if !cx.out.data(&json!({"key": key.name, "value": value}))? {
                 cx.out.print(&format!("{}\n", value.unwrap_or_default()))?;
             }
@@ -84,7 +84,7 @@ fn find(name: &str) -> Outcome<&'static Key> {
 fn row(key: &Key, setting: &crate::config::Setting) -> Value {
     let value = match (&setting.value, key.default) {
         (None, Fallback::Computed(how)) => Some(format!("({how})")),
-        (value, _) => value.clone(),
+        (value, _) => value.as_deref().map(|value| key.shown(value)),
     };
     let place = match setting.place.origin() {
         "default" => None,
@@ -119,15 +119,16 @@ fn explain(cx: &Cx, key: &'static Key) -> Outcome<()> {
         Fallback::Computed(how) => how.into(),
         Fallback::Unset => "not set".into(),
     };
+    let value = setting.value.as_deref().map(|value| key.shown(value));
     let data = json!({
         "key": key.name, "about": key.about, "kind": key.kind.in_words(), "default": default,
-        "variable": key.variable(), "value": setting.value, "origin": setting.place.origin(),
+        "variable": key.variable(), "value": value, "origin": setting.place.origin(),
         "place": setting.place.to_string(),
     });
     if cx.out.data(&data)? {
         return Ok(());
     }
-    let value = setting.value.as_deref().unwrap_or(&default);
+    let value = value.as_deref().unwrap_or(&default);
     cx.out.print(&format!(
         "{}: {}\n  value    {value}  (from {})\n  default  {default}\n  is       {}\n  \
          variable {}\n",

@@ -74,7 +74,7 @@ async fn serve(options: Options) -> Outcome<Left> {
     node.stop().await
 }
 
-fn cx_of(node: &Node) -> impl Fn() -> fencepost_engine::Cx + Send + 'static {
+fn cx_of(node: &Node) -> impl Fn() -> fencepost_engine::Cx + Send + Sync + 'static {
     let cx = node.cx.clone();
     move || cx.clone()
 }

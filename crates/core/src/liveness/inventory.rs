@@ -9,10 +9,10 @@
 //! A large inventory is told as a count and a sum of keyed hashes; whoever finds another sum asks for
 //! the names.
 
-use super::digest::keyed_hash;
 use crate::guard::{Guard, Guards};
 use crate::id::Token;
 use crate::time::{BootInstant, Span};
+use siphasher::sip128::SipHasher24;
 use std::collections::BTreeSet;
 
 /// Beats from one inventory to the next.
@@ -73,9 +73,11 @@ pub struct Digest {
 impl Digest {
     /// Of a set of tokens in the hands of the job whose id is the key.
     pub fn of(key: u128, tokens: impl IntoIterator<Item = Token>) -> Self {
+        let keyed = SipHasher24::new_with_key(&key.to_le_bytes());
+        let hash = |token: Token| keyed.hash(&token.as_i64().to_le_bytes()).as_u128();
         tokens.into_iter().fold(Self::default(), |digest, token| Self {
             count: digest.count + 1,
-            sum: digest.sum.wrapping_add(keyed_hash(key, &token.as_i64().to_le_bytes())),
+            sum: digest.sum.wrapping_add(hash(token)),
         })
     }
 }

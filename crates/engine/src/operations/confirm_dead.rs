@@ -14,6 +14,7 @@ use fencepost_core::state::AttemptState;
 use fencepost_core::verdict::{Death, Ending};
 use fencepost_store::query::attempt::Attempt;
 use fencepost_store::query::event::{self, Event};
+use serde_json::json;
 
 /// Ends an attempt as lost, on a person's word; it is replaced or fails as its task says.
 pub async fn confirm_dead(
@@ -38,7 +39,13 @@ pub async fn confirm_dead(
     };
     let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let word = person_report(&found, format!("confirmed dead by {by}{why}"));
-    match report::report(cx, owner, vec![word]).await?.into_iter().next() {
+    let known = json!({
+        "kind": "person",
+        "job": owner.to_string(),
+        "declared_by": by,
+        "reason": reason,
+    });
+    match report::report_on(cx, owner, vec![word], &known).await?.into_iter().next() {
         Some(Answer::Refused(why, text)) => {
             return Err(over(format!("{} ({text})", why.as_str())).into());
         }

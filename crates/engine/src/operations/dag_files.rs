@@ -39,7 +39,8 @@ pub struct Loaded {
     pub broken: Vec<String>,
 }
 
-/// Takes files that are new or changed, and forgets those of which nothing is left in `present`.
+/// Takes files that are new or changed, and forgets those that neither this scheduler has (`present`)
+/// nor another live one: a folder that is incomplete or wrong switches nothing off.
 pub async fn load(
     cx: &Cx,
     changed: &[DagFile],
@@ -60,8 +61,13 @@ pub async fn load(
             }
         }
     }
+    let own = cx.own.as_ref().map(|own| own.job_id);
+    if let Some(own) = own {
+        dag::set_present(&tx, own, present).await?;
+    }
+    let elsewhere: BTreeSet<String> = dag::present_elsewhere(&tx, own).await?.into_iter().collect();
     for known in dag::files(&tx).await? {
-        if !present.contains(&known) {
+        if !present.contains(&known) && !elsewhere.contains(&known) {
             dag::set_import_error(&tx, &known, None).await?;
             loaded.deactivated.extend(dag::deactivate(&tx, &known, "").await?);
         }

@@ -115,11 +115,12 @@ async fn attempts(cx: &Cx, judge: Judge) -> Result<Vec<Found>, EngineError> {
     let tx = cx.store.read("inspect").await?;
     let mut found = Vec::new();
     let mut owners: BTreeMap<String, Option<Job>> = BTreeMap::new();
-    let mut after = 0;
+    let mut after = (String::new(), 0);
     loop {
-        let page = attempt::active(&tx, after, PAGE).await?;
+        let page = attempt::in_hands(&tx, (&after.0, after.1), PAGE).await?;
         for own in &page {
-            after = own.token.as_i64();
+            let job = own.job_id.map(|job| job.to_string());
+            after = (job.unwrap_or_default(), own.token.as_i64());
             let owner = owner(&tx, &mut owners, own).await?;
             if let Some(detail) = judge(own, owner.as_ref(), tx.now()) {
                 found.push(finding(&tx, own, detail).await?);

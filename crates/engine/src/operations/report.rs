@@ -65,16 +65,33 @@ pub async fn report(
     job_id: JobId,
     reports: Vec<EndReport>,
 ) -> Result<Vec<Answer>, EngineError> {
-    contention::again(|| report_once(cx, job_id, &reports)).await
+    contention::again(|| report_once(cx, job_id, &reports, None)).await
+}
+
+/// The same about attempts of whose end somebody else knows, who is named in the evidence (a JSON
+/// object; it gets its instant here).
+pub(super) async fn report_on(
+    cx: &Cx,
+    job_id: JobId,
+    reports: Vec<EndReport>,
+    evidence: &Value,
+) -> Result<Vec<Answer>, EngineError> {
+    contention::again(|| report_once(cx, job_id, &reports, Some(evidence))).await
 }
 
 async fn report_once(
     cx: &Cx,
     job_id: JobId,
     reports: &[EndReport],
+    evidence: Option<&Value>,
 ) -> Result<Vec<Answer>, EngineError> {
     let tx = cx.store.begin("report").await?;
     let mut batch = Batch::load(cx, &tx, reports).await?;
+    if let Some(known) = evidence {
+        let mut known = known.clone();
+        known["at"] = tx.now().to_string().into();
+        batch.evidence = Some(known);
+    }
     batch.recognise(&tx, job_id).await?;
     if batch.may_be_forgotten(job_id, reports) && !is_settled(cx, &tx).await? {
         // Its claim or start may be lost with the last commits of another server: it is asked again
@@ -309,7 +326,7 @@ impl Batch {
         if to == TiState::None {
             self.marks.push(ti.key);
         }
-        let mut line = log::ti_state(&change.to, ti.state, &actor(attempt));
+        let mut line = log::ti_state(&change.to, ti.state, &self.actor(attempt));
         let evidence = self.evidence.clone().or_else(|| evidence(report, attempt, now));
         line.evidence.clone_from(&evidence);
         if verdict.outcome == Outcome::Lost {
@@ -340,6 +357,13 @@ impl Batch {
         Ok(())
     }
 
+    /// Who says so: whoever the evidence names, or else the worker.
+    fn actor(&self, attempt: &Attempt) -> String {
+        let named = self.evidence.as_ref().and_then(|known| known["declared_by"].as_str());
+        let worker = attempt.worker.as_ref().map(|name| format!("worker:{name}"));
+        named.map(ToOwned::to_owned).or(worker).unwrap_or_else(|| "worker".into())
+    }
+
     fn refuse(
         &mut self,
         attempt: &Attempt,
@@ -347,7 +371,7 @@ impl Batch {
         report: &EndReport,
         (why, text): (Refused, String),
     ) -> Answer {
-        let mut line = log::ti_state(ti, ti.state, &actor(attempt));
+        let mut line = log::ti_state(ti, ti.state, &self.actor(attempt));
         line.kind = "write_refused";
         line.token = Some(attempt.token);
         line.to = None;
@@ -419,8 +443,4 @@ pub(crate) fn unstarted(ti: &Ti, requeue_limit: u32) -> Verdict {
 fn task_of_unknown_version() -> Option<Task> {
     let task_id = TaskId::new("unknown").ok()?;
     Task::with_defaults(task_id, Action::Noop).ok()
-}
-
-fn actor(attempt: &Attempt) -> String {
-    attempt.worker.as_ref().map_or_else(|| "worker".into(), |name| format!("worker:{name}"))
 }

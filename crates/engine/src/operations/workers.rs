@@ -123,13 +123,14 @@ fn line(job: &Job, order: &Order<'_>) -> Event {
 pub async fn remove(cx: &Cx, who: &str, by: &str) -> Result<(), EngineError> {
     let tx = cx.store.begin("remove_worker").await?;
     let found = find(&tx, who).await?;
-    let what = format!("worker {}", found.job.name);
+    let worker = format!("worker {}", found.job.name);
     if found.leases > 0 || !job::remove(&tx, found.job.job_id).await? {
         let state = match found.leases {
             0 => found.job.state.to_string(),
             count => format!("{} with {count} attempts in its hands", found.job.state),
         };
-        return Err(Refusal::StillActive { what, state }.into());
+        let mend = "drain it and wait for what it runs, or confirm it dead if it is";
+        return Err(Refusal::WorkerActive { worker, state, mend }.into());
     }
     let order = Order { kind: "worker_removed", by, reason: None, to: found.job.state };
     event::append(&tx, vec![line(&found.job, &order)]).await?;
@@ -137,8 +138,9 @@ pub async fn remove(cx: &Cx, who: &str, by: &str) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The workers that a person's word would be about: of that id or name, or on that host, which are
-/// not over or have attempts in their hands.
+/// The workers that a person's word would be about: of that name, or on that host, which are not over
+/// or have attempts in their hands. One that beats is meant only where its id is given: a restarted
+/// worker has the name of the dead one.
 pub async fn mortals(cx: &Cx, name: &str) -> Result<Vec<JobUse>, EngineError> {
     let tx = cx.store.read("find_workers").await?;
     if let Ok(id) = name.parse::<JobId>() {
@@ -150,10 +152,29 @@ pub async fn mortals(cx: &Cx, name: &str) -> Result<Vec<JobUse>, EngineError> {
     if found.is_empty() {
         return Err(Refusal::NoWorker(name.to_owned()).into());
     }
-    Ok(found
+    let (living, mortal): (Vec<_>, Vec<_>) = found
         .into_iter()
         .filter(|one| one.leases > 0 || liveness(&one.job, now) != "lost")
-        .collect())
+        .partition(|one| beats(&one.job, now));
+    match living.first() {
+        Some(one) if mortal.is_empty() => {
+            let worker = format!("worker `{name}` ({})", one.job.job_id);
+            let state = format!("alive, its last beat came {} ago", quiet(&one.job, now));
+            let mend = "drain it; or stop it, or name its id, if you know better";
+            Err(Refusal::WorkerActive { worker, state, mend }.into())
+        }
+        _ => Ok(mortal),
+    }
+}
+
+/// Whether it renewed its lease within moments.
+fn beats(job: &Job, now: Timestamp) -> bool {
+    let is_open = matches!(job.state, JobState::Running | JobState::Draining);
+    is_open && job.lease_ttl.is_some() && quiet(job, now) <= SILENT
+}
+
+fn quiet(job: &Job, now: Timestamp) -> Span {
+    now.since(job.renewed_at).in_secs()
 }
 
 /// A person states that the processes of a worker are gone: its job is over, and each of its

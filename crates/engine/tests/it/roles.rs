@@ -8,11 +8,13 @@ use fencepost_core::time::Span;
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{Ended, drive};
 use fencepost_engine::liveness::{Beaten, Heart, Stopped, enroll};
+use fencepost_engine::operations::dag_files::load;
 use fencepost_engine::operations::register::Identity;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_store::StoreErrorKind;
 use fencepost_store::query::installation;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -135,4 +137,21 @@ async fn a_loop_whose_lease_runs_out_ends_before_anybody_says_so() {
     assert_eq!(drive(cx.clone(), Vec::new(), Arc::default(), stopped).await, Ended::Fenced);
     let job = cx.own.as_ref().unwrap().job_id;
     assert_eq!(world.job(job).await.state, JobState::Running);
+}
+
+#[tokio::test]
+async fn a_dag_is_active_while_a_live_scheduler_has_its_file() {
+    let (mut world, first) = two_schedulers(Guards::all()).await;
+    let second = enrolled(&world, "three").await;
+    let (has, nothing) = (world.present.clone(), BTreeSet::new());
+    load(&first, &[], &has).await.unwrap();
+    // An empty folder of one of them switches nothing off, nor does its leaving.
+    let loaded = load(&second, &[], &nothing).await.unwrap();
+    assert_eq!(loaded.deactivated, Vec::<String>::new());
+    assert!(world.dag("d").await.is_active);
+    // The one that has it dies: the other's next look counts.
+    world.until_lost(first.own.as_ref().unwrap().job_id).await;
+    let third = enrolled(&world, "four").await;
+    assert_eq!(load(&third, &[], &nothing).await.unwrap().deactivated, ["d"]);
+    assert!(!world.dag("d").await.is_active);
 }

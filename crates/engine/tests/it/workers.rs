@@ -1,10 +1,14 @@
 //! What a person does with workers, and the questions of 02:40.
 
-use crate::world::{World, exit, stay};
+use crate::world::{BEAT, Worker, World, exit, stay};
 use fencepost_core::id::JobId;
+use fencepost_core::time::Span;
 use fencepost_engine::error::{EngineError, Refusal};
 use fencepost_engine::operations::inspect::{Found, Question, inspect};
 use fencepost_engine::operations::workers::{self, confirm, drain, mortals, remove, resume};
+
+/// Longer than a living worker is silent.
+const SILENCE: Span = BEAT.times(4);
 
 const TWO: &str = "
 dag_id: d
@@ -70,7 +74,7 @@ async fn a_worker_is_removed_only_when_nothing_of_it_is_left() {
     world.settle().await;
     let own = job(&world).to_string();
     let refused = remove(&world.cx, &own, "anna").await.unwrap_err();
-    assert!(matches!(refused, EngineError::Refused(Refusal::StillActive { .. })), "{refused}");
+    assert!(matches!(refused, EngineError::Refused(Refusal::WorkerActive { .. })), "{refused}");
     let unknown = drain(&world.cx, "nobody", "anna", None).await.unwrap_err();
     assert_eq!(unknown, Refusal::NoWorker("nobody".into()).into());
 }
@@ -95,4 +99,20 @@ async fn each_question_finds_what_it_is_about_and_nothing_else() {
     assert_eq!(zombies[0].subject, "d/r/a");
     let orphans = ask(&world, Question::Orphans).await;
     assert_eq!(orphans.len(), 1, "{orphans:?}");
+}
+
+#[tokio::test]
+async fn a_word_about_a_name_is_not_about_the_one_that_beats() {
+    let mut world = World::shared(&[TWO], &["one"], 1).await;
+    let own = job(&world);
+    let refused = mortals(&world.cx, "one").await.unwrap_err();
+    assert!(refused.to_string().contains("alive") && refused.to_string().contains("id"));
+    assert_eq!(mortals(&world.cx, &own.to_string()).await.unwrap().len(), 1);
+    // It falls silent, and another one on that host beats: the word is about the silent one alone.
+    world.workers[0].is_paused = true;
+    world.live(SILENCE).await;
+    world.workers.push(Worker::leased("two", 1));
+    world.settle().await;
+    let found = mortals(&world.cx, "host").await.unwrap();
+    assert_eq!(found.iter().map(|one| one.job.job_id).collect::<Vec<_>>(), [own]);
 }

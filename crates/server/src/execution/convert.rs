@@ -57,7 +57,7 @@ fn refusal_code(refusal: &Refusal) -> ProblemCode {
         Refusal::RunExists { .. } => ProblemCode::RunExists,
         Refusal::Invalid(_) => ProblemCode::ValidationFailed,
         Refusal::AlreadyTerminal { .. } => ProblemCode::AlreadyTerminal,
-        Refusal::StillActive { .. } => ProblemCode::StillActive,
+        Refusal::StillActive { .. } | Refusal::WorkerActive { .. } => ProblemCode::StillActive,
         Refusal::NoWorker(_) => ProblemCode::NoSuchWorker,
         Refusal::StaleHome { .. } => ProblemCode::StaleHome,
         Refusal::NoPool(_) => ProblemCode::NoSuchPool,

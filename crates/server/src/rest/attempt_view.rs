@@ -67,7 +67,9 @@ pub(super) async fn attempts(
 fn wire(attempt: attempt::Attempt, around: &Around) -> Attempt {
     let evidence = evidence(&attempt);
     Attempt {
-        may_still_run: may_still_run(&attempt, evidence.as_ref()),
+        // A refused report is late, and it says that the processes have ended.
+        may_still_run: may_still_run(&attempt, evidence.as_ref())
+            && !around.refused.contains_key(&attempt.token),
         attempt_id: attempt.attempt_id.to_string(),
         run_id: around.run_ids.get(&attempt.ti.run_pk).cloned().unwrap_or_default(),
         task_id: around.task_ids.get(&attempt.ti).cloned().unwrap_or_default(),

@@ -7,7 +7,8 @@ use fencepost_api::rest::{Health, HealthComponent};
 use fencepost_core::state::JobKind;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_engine::drive;
-use fencepost_store::query::job;
+use fencepost_engine::operations::workers::liveness;
+use fencepost_store::query::job::{self, Job};
 use std::sync::PoisonError;
 
 const OK: &str = "ok";
@@ -26,15 +27,20 @@ pub(super) fn live(call: &Call) -> Done {
     Answer::ok(&Health { status: OK.into(), version, components: Vec::new() })
 }
 
-/// Everything that it takes to run tasks; 503 unless all of it is well.
+/// Everything that it takes to run tasks; 503 if the store, or all of a role, is not well.
 pub(super) async fn ready(call: &Call) -> Done {
-    let mut components = vec![store(call).await];
+    let (store, jobs) = store(call).await;
+    let mut components = vec![store];
     if call.cx().store.is_shared() {
-        components.push(scheduler(call).await);
+        components.extend(roles(&jobs, call.cx().store.clock().now()));
     } else {
         components.extend(passes(call));
+        components.push(worker(call, &jobs));
     }
-    components.push(worker(call).await);
+    let serves = components.iter().all(|one| {
+        let mut own = components.iter().filter(|other| other.role == one.role);
+        own.any(|other| other.status == OK)
+    });
     let worst = [DOWN, DEGRADED]
         .into_iter()
         .find(|word| components.iter().any(|component| component.status == *word));
@@ -47,7 +53,7 @@ pub(super) async fn ready(call: &Call) -> Done {
     }
     let version = call.server.state.version.clone();
     let health = Health { status: status.into(), version, components };
-    Answer::with_status(if status == OK { 200 } else { 503 }, &health)
+    Answer::with_status(if serves { 200 } else { 503 }, &health)
 }
 
 fn component(role: &str, name: &str, trouble: Option<(&str, String)>) -> HealthComponent {
@@ -65,28 +71,49 @@ fn component(role: &str, name: &str, trouble: Option<(&str, String)>) -> HealthC
     }
 }
 
-async fn store(call: &Call) -> HealthComponent {
+/// The store, and the jobs that are believed alive in it.
+async fn store(call: &Call) -> (HealthComponent, Vec<Job>) {
     let answer = async {
-        let tx = call.cx().store.read("health").await?;
-        job::live(&tx).await.map(drop)
-    };
-    let trouble = answer.await.err().map(|error| (DOWN, error.to_string()));
-    let name = if call.cx().store.is_shared() { "postgres" } else { "sqlite" };
-    component("store", name, trouble)
-}
-
-/// Among many processes the passes run elsewhere: somebody must be there who runs them.
-async fn scheduler(call: &Call) -> HealthComponent {
-    let found = async {
         let tx = call.cx().store.read("health").await?;
         job::live(&tx).await
     };
-    let jobs = found.await.unwrap_or_default();
-    if let Some(job) = jobs.iter().find(|job| job.kind == JobKind::Scheduler) {
-        return component("scheduler", &job.name, None);
+    let name = if call.cx().store.is_shared() { "postgres" } else { "sqlite" };
+    match answer.await {
+        Ok(jobs) => (component("store", name, None), jobs),
+        Err(error) => (component("store", name, Some((DOWN, error.to_string()))), Vec::new()),
     }
-    let why = (DEGRADED, "no scheduler is registered".to_owned());
-    component("scheduler", "scheduler", Some(why))
+}
+
+/// Each process of an installation of many, by what its beats say; a role that nobody has is missed.
+fn roles(jobs: &[Job], now: Timestamp) -> Vec<HealthComponent> {
+    let mut found = Vec::new();
+    for kind in [JobKind::Scheduler, JobKind::Server, JobKind::Worker] {
+        let own = jobs.iter().filter(|job| job.kind == kind);
+        let before = found.len();
+        found.extend(own.map(|job| of_job(job, now)));
+        if found.len() == before {
+            let why = format!("no {kind} is registered");
+            found.push(component(kind.as_str(), "-", Some((DOWN, why))));
+        }
+    }
+    found
+}
+
+fn of_job(job: &Job, now: Timestamp) -> HealthComponent {
+    let turned = job.renewed_at.minus(job.loop_age);
+    let age = now.since(turned).max(Span::ZERO);
+    let beat = now.since(job.renewed_at).in_secs();
+    let trouble = match liveness(job, now) {
+        "silent" => Some((DOWN, format!("its last beat came {beat} ago"))),
+        "stalled" => Some((DEGRADED, format!("its loop last came round {} ago", age.in_secs()))),
+        "draining" => Some((DEGRADED, "it is draining: it takes nothing more".to_owned())),
+        _ => None,
+    };
+    HealthComponent {
+        last_turn_at: time(Some(turned)),
+        age_ms: u64::try_from(age.as_millis()).ok(),
+        ..component(job.kind.as_str(), &job.name, trouble)
+    }
 }
 
 fn passes(call: &Call) -> Vec<HealthComponent> {
@@ -113,15 +140,10 @@ fn of_pass(pass: &str, known: &drive::Health, now: Timestamp, late: Span) -> Hea
     }
 }
 
-async fn worker(call: &Call) -> HealthComponent {
+fn worker(call: &Call, jobs: &[Job]) -> HealthComponent {
     if let Some(why) = (call.server.state.worker_trouble)() {
         return component("worker", "worker", Some((DEGRADED, why)));
     }
-    let found = async {
-        let tx = call.cx().store.read("health").await?;
-        job::live(&tx).await
-    };
-    let jobs = found.await.unwrap_or_default();
     match jobs.iter().find(|job| job.kind == JobKind::Worker) {
         Some(job) => component("worker", &job.name, None),
         None => component("worker", "worker", Some((DEGRADED, "no worker is registered".into()))),

@@ -60,6 +60,10 @@ impl AttemptHost for SimHost {
 
     fn drop_state(&self, _state: &Path) {}
 
+    fn spec(&self, name: &str) -> Option<ShimSpec> {
+        self.0.state().dirs.get(name).map(|dir| dir.spec.clone())
+    }
+
     fn next_registration(&self, _home: &Path, above: u64) -> Result<u64, HostError> {
         let mut state = self.0.state();
         state.registrations = state.registrations.max(above) + 1;

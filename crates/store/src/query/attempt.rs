@@ -418,6 +418,22 @@ pub async fn active(tx: &Tx, after: i64, limit: u32) -> Result<Vec<Attempt>, Sto
     decode_all(tx.query(&ATTEMPT_ACTIVE, values![after, limit]).await?)
 }
 
+const ATTEMPT_IN_HANDS: Stmt = Stmt::same(
+    "attempt_in_hands",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM attempt WHERE state IN ('claimed', 'running', 'stopping', 'lost_open')
+            AND (job_id, token) > ($1, $2) ORDER BY job_id, token LIMIT $3"
+    ),
+);
+
+/// Attempts that some job had in its hands and that are not ended, lost ones too; by page, in the order
+/// of their jobs.
+pub async fn in_hands(tx: &Tx, after: (&str, i64), limit: u32) -> Result<Vec<Attempt>, StoreError> {
+    decode_all(tx.query(&ATTEMPT_IN_HANDS, values![after.0, after.1, limit]).await?)
+}
+
 const ATTEMPT_OF_RUN: Stmt = Stmt::same(
     "attempt_of_run",
     concat!(

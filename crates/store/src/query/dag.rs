@@ -1,5 +1,9 @@
 //! DAGs, their versions, and the mistakes of files that could not be read.
 
+mod present;
+
+pub use present::{present_elsewhere, set_present};
+
 use crate::db::Columns;
 use crate::{Row, Stmt, StoreError, Tx, values};
 use fencepost_core::time::Timestamp;
@@ -375,6 +379,11 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     DAG_PAUSE,
     DAG_DEACTIVATE,
     DAG_FILES,
+    present::DAG_FILE_OWN,
+    present::DAG_FILE_PUT,
+    present::DAG_FILE_DROP,
+    present::DAG_FILE_ELSEWHERE,
+    present::DAG_FILE_PRUNE,
     VERSION_LIST,
     VERSION_INSERT,
     VERSION_CONTENT,

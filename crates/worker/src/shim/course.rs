@@ -185,6 +185,7 @@ mod tests {
             clock: ClockKind::Monotonic,
             margin_ms: 1_000,
             result_file: None,
+            outputs: Vec::new(),
         };
         Course::new(&spec, 0)
     }

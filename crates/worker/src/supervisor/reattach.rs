@@ -10,7 +10,7 @@ use super::{Active, Shared, report};
 use crate::attempt::{Absence, Attached, RunningAttempt};
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::Lease;
-use fencepost_api::execution::{Answer, Assignment, Ended, Found, HandedOver, TakeOver};
+use fencepost_api::execution::{Answer, Assignment, Found, HandedOver, TakeOver};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -194,23 +194,23 @@ pub(super) async fn end(running: Arc<dyn RunningAttempt>) {
 }
 
 /// A directory of an attempt that was not handed over: what runs there is superseded and ended, its
-/// deadline lowered and never pushed. Until it is gone it is in our hands, and that it is gone is said:
-/// it may be what the store waits for.
+/// deadline lowered and never pushed. Until it is gone it is in our hands, and how it ended is said: it
+/// may be what the store waits for.
 fn forget(shared: &Arc<Shared>, name: String, is_taken: bool) {
     let worker = Arc::clone(shared);
     shared.nursery.add(async move {
-        loop {
+        let outcome = loop {
             match look(&worker, &name, worker.spent_lease()).await {
                 State::Running(running) => end(running).await,
-                State::Ended(_) | State::Untouched => break,
+                State::Ended(outcome) => break Some(outcome),
+                State::Untouched => break None,
                 State::Unknown => super::pause(super::AFTER_TROUBLE).await,
             }
-        }
+        };
         if is_taken {
-            let gone = Ended::Gone { evidence: "successor".into() };
-            let why = "what an earlier worker of this home left is gone".to_owned();
-            let report = report::bare(token_of(&name), gone, Some(why));
-            report::send(&worker, name, report).await;
+            let token = token_of(&name).to_owned();
+            let why = "an earlier worker of this home left it; it is gone";
+            report::left_over(&worker, (name, &token), outcome.as_ref(), why).await;
         } else {
             report::archive_later(&worker, name);
         }

@@ -104,23 +104,62 @@ pub(super) async fn outcome_known(
     outcome: &Outcome,
     evidence: &str,
 ) {
+    let declared = assignment.work.iter().flat_map(|work| work.outputs.clone()).collect();
+    let of = Of { token: &assignment.token, name: &name, declared };
+    let report = of_outcome(shared.host.as_ref(), &of, outcome, evidence);
+    shared.host.drop_state(&state_dir(shared, assignment));
+    send(shared, name, report).await;
+}
+
+/// Reports the end of an attempt that the store did not hand over: it may be open there, and waits for
+/// just this. `why`: for people.
+pub(super) async fn left_over(
+    shared: &Arc<Shared>,
+    (name, token): (String, &str),
+    outcome: Option<&Outcome>,
+    why: &str,
+) {
     let host = shared.host.as_ref();
+    let spec = host.spec(&name);
+    // Ended by a worker of this home, because it is superseded: that is nothing that it did.
+    let own = outcome.filter(|outcome| outcome.reason != Some(Reason::Superseded));
+    let report = match (own, spec) {
+        (Some(outcome), Some(spec)) => {
+            let of = Of { token, name: &name, declared: spec.outputs };
+            of_outcome(host, &of, outcome, "successor")
+        }
+        // Without what was declared no success can be told from a failure.
+        _ => bare(token, End::Gone { evidence: "successor".into() }, None),
+    };
+    let message = report.message.clone().or_else(|| Some(why.to_owned()));
+    send(shared, name, Report { message, ..report }).await;
+}
+
+/// An attempt whose end is collected.
+struct Of<'a> {
+    token: &'a str,
+    /// Of its directory.
+    name: &'a str,
+    /// Its outputs: name and type.
+    declared: Vec<(String, String)>,
+}
+
+fn of_outcome(host: &dyn AttemptHost, of: &Of<'_>, outcome: &Outcome, evidence: &str) -> Report {
     let mut report = Report {
         level: outcome.containment.map(|level| level.as_str().to_owned()),
-        ..bare(&assignment.token, ended(outcome, evidence), outcome.error.clone())
+        ..bare(of.token, ended(outcome, evidence), outcome.error.clone())
     };
     if matches!(report.ended, End::Exit { .. }) || outcome.success_before_signal {
-        report.asked = asked(host, &name);
+        report.asked = asked(host, of.name);
     }
     let may_succeed = matches!(report.ended, End::Exit { code: 0 }) || report.asked.is_some();
     if may_succeed {
-        read_outputs(host, &name, assignment, &mut report);
+        read_outputs(host, of, &mut report);
     }
     if !matches!(report.ended, End::Exit { code: 0 }) {
-        report.checkpoint = Seen::default().look(host, &assignment.token, &name);
+        report.checkpoint = Seen::default().look(host, of.token, of.name);
     }
-    host.drop_state(&state_dir(shared, assignment));
-    send(shared, name, report).await;
+    report
 }
 
 pub(super) async fn send(shared: &Arc<Shared>, name: String, report: Report) {
@@ -211,15 +250,11 @@ fn asked(host: &dyn AttemptHost, name: &str) -> Option<AskedFor> {
 }
 
 /// Reads the outputs; a success whose outputs are not as declared cannot be taken.
-fn read_outputs(host: &dyn AttemptHost, name: &str, assignment: &Assignment, report: &mut Report) {
+fn read_outputs(host: &dyn AttemptHost, of: &Of<'_>, report: &mut Report) {
     let most = u64::try_from(outputs::OUTPUT_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
-    let bytes = host.read_file(name, FromTask::Outputs, most).unwrap_or_default();
-    let declared: Vec<(String, OutputType)> = assignment
-        .work
-        .iter()
-        .flat_map(|work| &work.outputs)
-        .filter_map(|(name, of)| Some((name.clone(), OutputType::parse(of)?)))
-        .collect();
+    let bytes = host.read_file(of.name, FromTask::Outputs, most).unwrap_or_default();
+    let typed = |(name, of): &(String, String)| Some((name.clone(), OutputType::parse(of)?));
+    let declared: Vec<(String, OutputType)> = of.declared.iter().filter_map(typed).collect();
     match outputs::parse(&bytes, &declared) {
         Ok(found) => report.outputs = found,
         Err(error) if matches!(report.asked, None | Some(AskedFor::Success)) => {

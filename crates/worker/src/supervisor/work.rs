@@ -43,6 +43,7 @@ pub(super) fn spec(
             .lease
             .map_or(millis(settings.margin), |lease| millis(shim_margin(&lease).to_std())),
         result_file: Some(FromTask::Result.path(dir)),
+        outputs: work.outputs.clone(),
     }
 }
 

@@ -131,6 +131,7 @@ pub(crate) fn spec(argv: &[&str]) -> ShimSpec {
         clock: ClockKind::Monotonic,
         margin_ms: 500,
         result_file: None,
+        outputs: Vec::new(),
     }
 }
 

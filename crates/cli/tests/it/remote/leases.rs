@@ -2,8 +2,9 @@
 
 use super::installation::{Installation, lease, wait_for};
 use fencepost_core::id::Token;
-use fencepost_core::state::Outcome;
+use fencepost_core::state::{AttemptState, Outcome};
 use fencepost_store::query::attempt::{self, Attempt};
+use fencepost_store::query::xcom;
 use fencepost_worker::clock::ClockKind;
 
 /// A task that would run for ever at its first attempt, with a process that left its session and is deaf
@@ -125,4 +126,43 @@ async fn a_worker_that_is_cut_off_fences_itself_and_comes_back_as_a_new_job() {
     own.wait_run("deaf", &run, "success").await;
     assert_apart(&own).await;
     assert_eq!(worker.stop().await, Vec::<String>::new());
+}
+
+/// A task that writes an output and ends well while nobody looks after it, and one that is held as
+/// soon as it is lost: what its shim wrote down settles it, and it is not run again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_that_the_shim_wrote_down_settles_a_task_that_is_held_as_lost() {
+    let mut own = Installation::new().await;
+    own.beat().await;
+    let ledger = own.path("ledger");
+    let yaml = format!(
+        "dag_id: held
+tasks:
+  t:
+    on_lost: hold
+    outputs: {{rows: integer}}
+    run: |
+      echo \"begin $FENCEPOST_FENCING_TOKEN 0\" >> {ledger}
+      sleep 1.5
+      echo rows=7 >> \"$FENCEPOST_OUTPUT_FILE\"
+",
+        ledger = ledger.display()
+    );
+    own.load("held.yaml", &yaml).await;
+    let worker = own.worker_with("w-1", Some(lease(6, 1)));
+    let run = own.trigger("held").await;
+    wait_for("the task to begin", async || !own.ledger().is_empty()).await;
+    worker.kill().await;
+    let is_open = async || attempts(&own).await[0].state == AttemptState::LostOpen;
+    wait_for("the attempt to be lost", is_open).await;
+    let again = own.worker_with("w-1", Some(lease(6, 1)));
+    own.wait_run("held", &run, "success").await;
+    let attempts = attempts(&own).await;
+    assert_eq!(attempts[0].outcome, Some(Outcome::Success));
+    assert_eq!((own.ledger().len(), attempts.len()), (1, 1));
+    let tx = own.cx.store.read("test").await.unwrap();
+    let outputs = xcom::of_run(&tx, attempts[0].ti.run_pk).await.unwrap();
+    let outputs: Vec<_> = outputs.into_iter().map(|one| (one.name, one.value)).collect();
+    assert_eq!(outputs, [("rows".to_owned(), 7.into())]);
+    assert_eq!(again.stop().await, Vec::<String>::new());
 }

@@ -28,6 +28,7 @@ pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     super::ATTEMPT_UNCLAIMED,
     super::ATTEMPT_UNSTARTED,
     super::ATTEMPT_ACTIVE,
+    super::ATTEMPT_IN_HANDS,
     super::ATTEMPT_OF_RUN,
     super::ATTEMPT_IN_HAND,
     super::ATTEMPT_LOCK_IN_HAND,

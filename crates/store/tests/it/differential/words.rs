@@ -37,6 +37,7 @@ attempt_level token name
 attempt_unclaimed past limit
 ~attempt_unstarted past all
 attempt_active token0 limit
+attempt_in_hands job token0 limit
 attempt_of_run run token0 limit
 attempt_in_hand run
 !attempt_lock_in_hand run
@@ -70,6 +71,11 @@ dag_advance dag now? now? cursor?
 dag_pause dag flag name? now? cursor? now
 dag_deactivate file now dag
 dag_files
+dag_file_own job
+dag_file_put job name
+dag_file_drop job name
+~dag_file_elsewhere job
+dag_file_prune
 version_list dag limit
 *version_insert dag n uuid json word now
 version_content n

@@ -97,6 +97,7 @@ const ASKED: &[(&str, &[&str])] = &[
     ("attempt_unclaimed", &["10", "200"]),
     ("attempt_unstarted", &["10", "200"]),
     ("attempt_active", &["0", "500"]),
+    ("attempt_in_hands", &["''", "0", "500"]),
     ("attempt_open", &["w", "0", "500"]),
     ("attempt_in_hand", &["1000001"]),
     ("attempt_of_ti", &["1000001", "105", "-1"]),
