@@ -92,7 +92,7 @@ fn lint_names_both_keys_and_the_value_to_write() {
             &[("FENCEPOST__WORKER__KILL_GRACE", "2m")],
             "worker.kill_grace",
             "worker.lease_ttl",
-            "worker.kill_grace = \"45s\" or less, or worker.lease_ttl = \"6m15s\"",
+            "worker.kill_grace = \"45s\" or less, or worker.lease_ttl = \"13m20s\" or more",
         ),
         (
             &[("FENCEPOST__SCHEDULER__LEASE_TTL", "10s")],
