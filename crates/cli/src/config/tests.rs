@@ -98,7 +98,7 @@ fn lint_names_both_keys_and_the_value_to_write() {
             &[("FENCEPOST__SCHEDULER__LEASE_TTL", "10s")],
             "scheduler.heartbeat_interval",
             "scheduler.lease_ttl",
-            "scheduler.heartbeat_interval = \"2s666ms666us\" or less",
+            "scheduler.heartbeat_interval = \"2s\" or less",
         ),
         (
             &[("FENCEPOST__SCHEDULER__SCAN_INTERVAL", "10s")],

@@ -151,8 +151,11 @@ impl Installation {
         let cx = enroll(&self.cx, &who, lease(30, 1)).await.unwrap();
         let heart = Heart::new(self.cx.clone(), Arc::clone(cx.own.as_ref().unwrap()));
         let sleep = |span: Span| pause(span.to_std());
-        let (_, never) = watch::channel(false);
-        self.heart = Some(tokio::spawn(heart.run(sleep, never)));
+        self.heart = Some(tokio::spawn(async move {
+            // A heart whose stop is gone has been stopped.
+            let (_keep, never) = watch::channel(false);
+            heart.run(sleep, never).await
+        }));
     }
 
     /// Ends the server in order: calls in flight are answered.
