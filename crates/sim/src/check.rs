@@ -3,7 +3,7 @@
 use crate::ledger::{Ledger, TaskKey};
 use crate::os::Os;
 use crate::races::Races;
-use crate::time::Time;
+use crate::time::{Time, at_once};
 use crate::trace::Trace;
 use crate::witness::Witness;
 use fencepost_core::state::{CountedAs, Outcome, RunState, TiState};
@@ -15,7 +15,6 @@ use fencepost_store::query::run::{self, Run};
 use fencepost_store::query::task_instance::{self, Ti};
 use fencepost_store::query::{dag, job};
 use fencepost_store::{MemoryDb, StoreError};
-use futures_util::FutureExt;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
@@ -95,7 +94,7 @@ impl Checks {
     /// Looks at the whole store.
     pub fn audit(&self, when: &str) {
         let Some(cx) = self.cx.get() else { return };
-        match doctor::examine(cx).now_or_never() {
+        match at_once(doctor::examine(cx)) {
             Some(Ok(findings)) => {
                 for one in findings.violations {
                     let text = format!("{}: {} {} ({when})", one.invariant, one.subject, one.what);

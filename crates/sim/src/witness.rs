@@ -6,14 +6,13 @@
 //!   and many workers that fall silent together are given one TTL more;
 //! * I9: a scheduler that was declared lost changes nothing.
 
-use crate::time::Time;
+use crate::time::{Time, at_once};
 use crate::trace::Trace;
 use fencepost_core::id::JobId;
 use fencepost_core::state::{JobKind, JobState};
 use fencepost_engine::Cx;
 use fencepost_store::query::job::{self, Job};
 use fencepost_store::query::lease;
-use futures_util::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -249,15 +248,15 @@ impl State {
 
 fn live(cx: &Cx) -> Option<Vec<Job>> {
     let read = async { job::live(&cx.store.read("look").await?).await };
-    read.now_or_never()?.ok()
+    at_once(read)?.ok()
 }
 
 fn state_of(cx: &Cx, id: JobId) -> Option<JobState> {
     let read = async { job::get(&cx.store.read("look").await?, id).await };
-    Some(read.now_or_never()?.ok()??.state)
+    Some(at_once(read)?.ok()??.state)
 }
 
 fn departed(cx: &Cx) -> Option<BTreeSet<JobId>> {
     let read = async { lease::departed(&cx.store.read("look").await?, u32::MAX).await };
-    Some(read.now_or_never()?.ok()?.into_iter().map(|job| job.job).collect())
+    Some(at_once(read)?.ok()?.into_iter().map(|job| job.job).collect())
 }
