@@ -36,7 +36,6 @@ pub(super) fn runtime() -> Outcome<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(16)
-        .thread_stack_size(1 << 20)
         .enable_all()
         .build()
         .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))

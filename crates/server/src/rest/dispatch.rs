@@ -8,6 +8,8 @@ use super::{
     tasks, tokens, workers,
 };
 use fencepost_api::problem::ProblemCode;
+use std::future::ready;
+use std::pin::Pin;
 
 /// How often a request is served while others are in its way.
 const TRIES: u32 = 4;
@@ -23,64 +25,76 @@ pub(super) async fn serve(call: &Call) -> Done {
     handle(call).await
 }
 
-async fn handle(call: &Call) -> Done {
+/// An answer on its way.
+type Answering<'a> = Pin<Box<dyn Future<Output = Done> + Send + 'a>>;
+
+/// Made and boxed in a frame of its own: in the frame of [`handle`] all handlers together would be larger
+/// than a thread's stack.
+fn boxed<'a, F: Future<Output = Done> + Send + 'a>(make: impl FnOnce() -> F) -> Answering<'a> {
+    Box::pin(make())
+}
+
+fn handle(call: &Call) -> Answering<'_> {
     match call.route.name {
-        "dag_list" => dags::list(call).await,
-        "dag_show" => dags::show(call).await,
-        "dag_patch" => schedule::patch(call).await,
-        "dag_versions" => dags::versions(call).await,
-        "dag_version" => dags::version(call).await,
-        "dag_next" => schedule::next(call).await,
-        "schedule" => schedule::list(call).await,
-        "import_errors" => dags::import_errors(call).await,
-        "run_trigger" => runs::trigger(call).await,
-        "run_list" => runs::list(call).await,
-        "run_list_all" => runs::list_all(call).await,
-        "run_show" => runs::show(call).await,
-        "run_patch" => runs::patch(call).await,
-        "run_delete" => runs::delete(call).await,
-        "run_cancel" => runs::cancel(call, false).await,
-        "run_kill" => runs::cancel(call, true).await,
-        "run_pause" => runs::pause(call, true).await,
-        "run_resume" => runs::pause(call, false).await,
-        "run_clear" => marks::clear_run(call).await,
-        "run_explain" => tasks::explain_run(call).await,
-        "task_list" => tasks::list(call).await,
-        "task_show" => tasks::show(call).await,
-        "task_clear" => marks::clear_task(call).await,
-        "task_mark" => marks::mark(call).await,
-        "task_attempts" => attempts::of_task(call).await,
-        "task_outputs" => tasks::outputs(call).await,
-        "task_rendered" => rendered::show(call).await,
-        "task_explain" => tasks::explain(call).await,
-        "attempt_list" => attempts::list(call).await,
-        "attempt_show" => attempts::show(call).await,
-        "attempt_events" => events::of_attempt(call).await,
-        "attempt_log" => logs::show(call).await,
-        "attempt_kill" => attempts::kill(call).await,
-        "attempt_confirm_dead" => attempts::confirm_dead(call).await,
-        "events" => events::list(call).await,
-        "pool_list" => pools::list(call).await,
-        "pool_show" => pools::show(call).await,
-        "pool_put" => pools::put(call).await,
-        "pool_delete" => pools::delete(call).await,
-        "worker_list" => workers::list(call).await,
-        "worker_show" => workers::show(call).await,
-        "worker_drain" => workers::drain(call).await,
-        "worker_resume" => workers::resume(call).await,
-        "worker_remove" => workers::remove(call).await,
-        "worker_confirm_dead" => workers::confirm_dead(call).await,
-        "inspect" => workers::inspect(call).await,
-        "token_list" => tokens::list(call).await,
-        "token_create" => tokens::create(call).await,
-        "token_revoke" => tokens::revoke(call).await,
-        "health_live" => health::live(call),
-        "health_ready" => health::ready(call).await,
-        "version" => system::version(call).await,
-        "doctor" => system::doctor(call).await,
-        "config" => system::config(call),
-        "openapi" => openapi::show(),
+        "dag_list" => boxed(|| dags::list(call)),
+        "dag_show" => boxed(|| dags::show(call)),
+        "dag_patch" => boxed(|| schedule::patch(call)),
+        "dag_versions" => boxed(|| dags::versions(call)),
+        "dag_version" => boxed(|| dags::version(call)),
+        "dag_next" => boxed(|| schedule::next(call)),
+        "schedule" => boxed(|| schedule::list(call)),
+        "import_errors" => boxed(|| dags::import_errors(call)),
+        "run_trigger" => boxed(|| runs::trigger(call)),
+        "run_list" => boxed(|| runs::list(call)),
+        "run_list_all" => boxed(|| runs::list_all(call)),
+        "run_show" => boxed(|| runs::show(call)),
+        "run_patch" => boxed(|| runs::patch(call)),
+        "run_delete" => boxed(|| runs::delete(call)),
+        "run_cancel" => boxed(|| runs::cancel(call, false)),
+        "run_kill" => boxed(|| runs::cancel(call, true)),
+        "run_pause" => boxed(|| runs::pause(call, true)),
+        "run_resume" => boxed(|| runs::pause(call, false)),
+        "run_clear" => boxed(|| marks::clear_run(call)),
+        "run_explain" => boxed(|| tasks::explain_run(call)),
+        "task_list" => boxed(|| tasks::list(call)),
+        "task_show" => boxed(|| tasks::show(call)),
+        "task_clear" => boxed(|| marks::clear_task(call)),
+        "task_mark" => boxed(|| marks::mark(call)),
+        "task_attempts" => boxed(|| attempts::of_task(call)),
+        "task_outputs" => boxed(|| tasks::outputs(call)),
+        "task_rendered" => boxed(|| rendered::show(call)),
+        "task_explain" => boxed(|| tasks::explain(call)),
+        "attempt_list" => boxed(|| attempts::list(call)),
+        "attempt_show" => boxed(|| attempts::show(call)),
+        "attempt_events" => boxed(|| events::of_attempt(call)),
+        "attempt_log" => boxed(|| logs::show(call)),
+        "attempt_kill" => boxed(|| attempts::kill(call)),
+        "attempt_confirm_dead" => boxed(|| attempts::confirm_dead(call)),
+        "events" => boxed(|| events::list(call)),
+        "pool_list" => boxed(|| pools::list(call)),
+        "pool_show" => boxed(|| pools::show(call)),
+        "pool_put" => boxed(|| pools::put(call)),
+        "pool_delete" => boxed(|| pools::delete(call)),
+        "worker_list" => boxed(|| workers::list(call)),
+        "worker_show" => boxed(|| workers::show(call)),
+        "worker_drain" => boxed(|| workers::drain(call)),
+        "worker_resume" => boxed(|| workers::resume(call)),
+        "worker_remove" => boxed(|| workers::remove(call)),
+        "worker_confirm_dead" => boxed(|| workers::confirm_dead(call)),
+        "inspect" => boxed(|| workers::inspect(call)),
+        "token_list" => boxed(|| tokens::list(call)),
+        "token_create" => boxed(|| tokens::create(call)),
+        "token_revoke" => boxed(|| tokens::revoke(call)),
+        "health_live" => boxed(|| ready(health::live(call))),
+        "health_ready" => boxed(|| health::ready(call)),
+        "version" => boxed(|| system::version(call)),
+        "doctor" => boxed(|| system::doctor(call)),
+        "config" => boxed(|| ready(system::config(call))),
+        "openapi" => boxed(|| ready(openapi::show())),
         // A test walks the whole table, so this is for a table that is ahead of this build.
-        other => Err(Failure::new(ProblemCode::NoSuchRoute, format!("`{other}` has no handler"))),
+        other => boxed(|| {
+            let text = format!("`{other}` has no handler");
+            ready(Err(Failure::new(ProblemCode::NoSuchRoute, text)))
+        }),
     }
 }
