@@ -23,7 +23,7 @@ use fencepost_worker::attempt::FromTask;
 use fencepost_worker::outcome::{Outcome, Reason};
 use fencepost_worker::page::{Lease, Phase};
 use fencepost_worker::spec::{Level, ShimSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -48,7 +48,7 @@ struct State {
     /// How long a shim that is just spawned stands still.
     spawn_takes: Duration,
     dirs: BTreeMap<String, Dir>,
-    archived: u64,
+    archived: BTreeSet<String>,
     /// How often a worker has registered from here.
     registrations: u64,
     /// The highest epoch that was seen from here.

@@ -79,8 +79,8 @@ impl AttemptHost for SimHost {
         Ok(())
     }
 
-    fn was_archived(&self, _home: &Path, _name: &str) -> bool {
-        false
+    fn was_archived(&self, _home: &Path, name: &str) -> bool {
+        self.0.state().archived.contains(name)
     }
 
     fn survey(&self) -> Result<Vec<String>, HostError> {
@@ -167,7 +167,7 @@ impl AttemptHost for SimHost {
         self.cleanup(name)?;
         let mut state = self.0.state();
         if state.dirs.remove(name).is_some() {
-            state.archived += 1;
+            state.archived.insert(name.to_owned());
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ pub(super) fn all() -> Vec<Scenario> {
     all.extend(outages());
     all.extend(stays_open());
     all.push(stopped_unstarted());
-    all.push(forgotten_end());
+    all.extend(forgotten_ends());
     all
 }
 
@@ -186,25 +186,41 @@ fn stopped_unstarted() -> Scenario {
     }
 }
 
-/// The store forgets a start and the end that followed, and knows the claim: it is not executed again
-/// under the same token.
-fn forgotten_end() -> Scenario {
-    let accepted = When::At("server0", "start:begin");
-    Scenario {
-        shape: Shape::ONE,
-        files: &["
+/// The store forgets how an attempt ended, and with it that it was started, or only its end. The
+/// worker has put it away meanwhile, and may be another process.
+fn forgotten_ends() -> Vec<Scenario> {
+    let forgotten = |name, from, rest: &[Step]| {
+        let mut steps = vec![TRIGGER, befall(When::At("server0", from), Accident::Lag)];
+        steps.extend_from_slice(rest);
+        Scenario {
+            shape: Shape::ONE,
+            files: &["
 dag_id: d
 tasks:
   t: {run: for=3}
 "],
-        ends: &[("t", "never_ran none, success none")],
-        points: Points::None,
-        ..slow(
-            "failover_after_the_end",
-            &[],
-            vec![TRIGGER, befall(accepted, Accident::Lag), befall(When::Over, Accident::Failover)],
-        )
-    }
+            points: Points::None,
+            ..slow(name, &[], steps)
+        }
+    };
+    let at_once = [befall(When::Over, Accident::Failover)];
+    let restarted = [
+        befall(When::Over, Accident::Lose(Who::Worker(0))),
+        befall(When::Now, Accident::Failover),
+        befall(When::After(1), Accident::Start(Who::Worker(0))),
+    ];
+    vec![
+        // It is not executed again under the same token.
+        Scenario {
+            ends: &[("t", "never_ran none, success none")],
+            ..forgotten("failover_after_the_end", "start:begin", &at_once)
+        },
+        // The successor of its worker finds nothing in its place.
+        Scenario {
+            ends: &[("t", "lost infra successor, success none")],
+            ..forgotten("failover_after_the_end_and_a_restart", "report:begin", &restarted)
+        },
+    ]
 }
 
 fn stays_open() -> Vec<Scenario> {

@@ -5,7 +5,6 @@
 //! then on, whatever reply still arrives. While its start or its report is on its way there is nothing
 //! to add.
 
-use super::launch::blocking;
 use super::reattach::{self, State};
 use super::report::{self, Ended as Sent};
 use super::{Active, Shared};
@@ -69,7 +68,7 @@ async fn look(shared: &Arc<Shared>, token: String) {
                 break Ended::NeverRan;
             }
             State::Ended(_) => break Ended::Gone { evidence: "exit_status".into() },
-            State::Untouched if was_here(shared, &name).await => {
+            State::Untouched if reattach::was_here(shared, &name).await => {
                 break Ended::Gone { evidence: "successor".into() };
             }
             State::Untouched => break Ended::NeverRan,
@@ -81,14 +80,6 @@ async fn look(shared: &Arc<Shared>, token: String) {
     }
     let why = "its worker was asked, and has nothing of it".to_owned();
     report::send(shared, name, report::bare(&token, ended, Some(why))).await;
-}
-
-/// It ran to its end in this home, and was put away.
-async fn was_here(shared: &Arc<Shared>, name: &str) -> bool {
-    let (inner, name) = (Arc::clone(shared), name.to_owned());
-    blocking(shared, move || Ok(inner.host.was_archived(&inner.settings.home, &name)))
-        .await
-        .unwrap_or(false)
 }
 
 /// A report that was accepted, should the store forget it.

@@ -107,8 +107,9 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
                 report::outcome_known(shared, &assignment, name, &outcome, evidence).await;
                 return;
             }
-            // Its directory would have been made before its start was asked for.
-            State::Untouched if started && new_boot => {
+            // Its directory would have been made before its start was asked for; or it was put away with
+            // its end, which the store has forgotten.
+            State::Untouched if started && (new_boot || was_here(shared, &name).await) => {
                 let outcome = Outcome::bare(&assignment.token, OutcomeKind::Gone);
                 report::outcome_known(shared, &assignment, name, &outcome, evidence).await;
                 return;
@@ -119,6 +120,14 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
             State::Untouched | State::Unknown => super::pause(super::AFTER_TROUBLE).await,
         }
     }
+}
+
+/// It ran to its end in this home, and was put away.
+pub(super) async fn was_here(shared: &Arc<Shared>, name: &str) -> bool {
+    let (inner, name) = (Arc::clone(shared), name.to_owned());
+    blocking(shared, move || Ok(inner.host.was_archived(&inner.settings.home, &name)))
+        .await
+        .unwrap_or(false)
 }
 
 pub(super) async fn look(shared: &Arc<Shared>, name: &str, lease: Lease) -> State {
