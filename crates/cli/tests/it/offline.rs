@@ -46,7 +46,7 @@ fn config_shows_origins_and_lints() {
     assert_eq!(ran.code, 2);
     insta::assert_snapshot!(ran.stdout, @r#"
     worker.self_fence 4m + worker.kill_grace 5m + worker.margin 15s is more than worker.lease_ttl 5m
-        write  worker.kill_grace = "45s" or less, or worker.lease_ttl = "9m15s"
+        write  worker.kill_grace = "45s" or less, or worker.lease_ttl = "33m20s" or more
     "#);
     let ran = Call::new("config list").file("fencepost.toml", "[worker]\nslot = 4\n").run();
     assert_eq!(ran.code, 2);
