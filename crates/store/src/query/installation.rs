@@ -76,7 +76,7 @@ const INSTALLATION_STANDING: Stmt = Stmt::split(
         live!(timeline),
         " AND system_id = ",
         live!(system),
-        " THEN 1 ELSE 0 END FROM installation WHERE one = 1"
+        " THEN CAST(1 AS BIGINT) ELSE 0 END FROM installation WHERE one = 1"
     ),
 )
 .in_memory(
