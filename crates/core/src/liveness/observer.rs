@@ -211,7 +211,8 @@ impl Observer {
             let Watched { seq: renew_seq, ttl, window, .. } = *watched;
             sight.expired.push(Expired { job: *job, renew_seq, ttl, window, alone });
             if watched.is_worker() {
-                self.gone.entry(*job).or_insert((now, ttl));
+                // Each time anew: its declaration may be refused for long, and it is gone from then on.
+                self.gone.insert(*job, (now, ttl));
             }
         }
     }

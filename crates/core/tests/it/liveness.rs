@@ -246,6 +246,25 @@ fn what_another_observer_declared_counts_for_the_brake() {
 }
 
 #[test]
+fn one_that_could_not_be_declared_for_long_counts_for_the_brake_from_its_declaration_on() {
+    let silent_from = TTL + 60 * TTL / 100;
+    let mut jobs = vec![Job::steady(JobKind::Server, BEAT, 1_000_000)];
+    jobs.extend((0..2).map(|_| Job::steady(JobKind::Worker, BEAT, silent_from)));
+    jobs.push(Job::steady(JobKind::Worker, BEAT, 0));
+    let mut watch = Watch::new(Guards::all());
+    let mut refused = 0;
+    while watch.now < TTL + 90 * TTL / 100 {
+        refused += watch.look(&jobs, STEADY).expired.len();
+    }
+    assert!(refused > 1, "it was to be declared again and again");
+    jobs.pop();
+    let found = watch.until_expired(&jobs, 10 * TTL);
+    assert!(found.is_some_and(|(at, expired)| {
+        at >= silent_from - BEAT + 2 * TTL && expired.iter().all(|e| !e.alone)
+    }));
+}
+
+#[test]
 fn a_store_that_was_away_begins_all_windows_anew() {
     let mut jobs = vec![Job::steady(JobKind::Server, BEAT, 60_000)];
     jobs.push(Job::steady(JobKind::Scheduler, BEAT, 60_000));

@@ -133,9 +133,7 @@ async fn claims_of_the_lost(guards: Guards) -> usize {
     world.settle().await;
     world.trigger("d", "r").await;
     world.plan().await;
-    let queues = ["default".to_owned()];
-    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
-    claim(&world.cx, job, &wants).await.unwrap().claimed.len()
+    world.claim_by_hand(1).await.len()
 }
 
 #[tokio::test]

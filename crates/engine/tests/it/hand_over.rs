@@ -4,7 +4,6 @@ use crate::world::{World, exit, stay};
 use fencepost_core::time::Span;
 use fencepost_engine::error::{EngineError, Refusal};
 use fencepost_engine::operations::beat::{self, Beat, Says};
-use fencepost_engine::operations::claim::{Wants, claim};
 use fencepost_engine::operations::register::{Identity, leave, register};
 
 const ONE: &str = "
@@ -51,10 +50,7 @@ async fn a_claim_that_was_not_started_is_started_under_the_same_token() {
     world.settle().await;
     world.trigger("d", "r").await;
     world.plan().await;
-    let job = world.workers[0].job.unwrap();
-    let queues = ["default".to_owned()];
-    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
-    let token = claim(&world.cx, job, &wants).await.unwrap().claimed[0].0.token;
+    let token = world.claim_one().await;
     world.restart().await;
     world.finish().await;
     assert_eq!(world.machine.ledger[0].0, token);
@@ -68,17 +64,8 @@ async fn a_start_that_never_happened_is_taken_back_and_made_under_a_new_start_id
     world.settle().await;
     world.trigger("d", "r").await;
     world.plan().await;
-    let job = world.workers[0].job.unwrap();
-    let queues = ["default".to_owned()];
-    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
-    let token = claim(&world.cx, job, &wants).await.unwrap().claimed[0].0.token;
-    let request = fencepost_engine::operations::start::StartRequest {
-        token,
-        start_id: "old".into(),
-        boot_id: "boot".into(),
-        call: 0,
-    };
-    fencepost_engine::operations::start::start(&world.cx, job, &[request]).await.unwrap();
+    let token = world.claim_one().await;
+    world.start_by_hand(token, "old").await;
     world.restart().await;
     world.finish().await;
     let attempts = world.attempts("d", "r", "t").await;
@@ -108,17 +95,8 @@ async fn a_stop_of_a_start_that_never_happened_ends_without_a_process() {
     world.settle().await;
     world.trigger("d", "r").await;
     world.plan().await;
-    let job = world.workers[0].job.unwrap();
-    let queues = ["default".to_owned()];
-    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
-    let token = claim(&world.cx, job, &wants).await.unwrap().claimed[0].0.token;
-    let request = fencepost_engine::operations::start::StartRequest {
-        token,
-        start_id: "old".into(),
-        boot_id: "boot".into(),
-        call: 0,
-    };
-    fencepost_engine::operations::start::start(&world.cx, job, &[request]).await.unwrap();
+    let token = world.claim_one().await;
+    world.start_by_hand(token, "old").await;
     world.cancel("d", "r").await;
     world.restart().await;
     world.finish().await;

@@ -6,8 +6,6 @@ use fencepost_core::state::{AttemptState, JobKind, JobState};
 use fencepost_core::time::Span;
 use fencepost_engine::Settings;
 use fencepost_engine::liveness::{Beat, renew};
-use fencepost_engine::operations::claim::{Wants, claim};
-use fencepost_engine::operations::start::{StartRequest, start};
 use fencepost_engine::operations::take_over::{Found, Said, take_over};
 use fencepost_engine::operations::{Answer, Refused};
 
@@ -127,9 +125,8 @@ async fn a_claim_that_was_never_started_costs_nothing() {
     world.trigger("d", "r").await;
     world.workers[0].is_paused = true;
     world.settle().await;
-    let (job, queues) = (world.workers[0].job.unwrap(), ["default".to_owned()]);
-    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
-    assert_eq!(claim(&world.cx, job, &wants).await.unwrap().claimed.len(), 1);
+    let job = world.workers[0].job.unwrap();
+    world.claim_one().await;
     world.until_lost(job).await;
     world.settle().await;
     assert_eq!(world.outcomes("d", "r", "t").await, "never_ran none, queued");
@@ -141,12 +138,9 @@ async fn a_lost_worker_claims_starts_and_takes_over_nothing() {
     let (job, token) = (world.workers[0].job.unwrap(), world.machine.token_of("t"));
     world.until_lost(job).await;
     world.settle().await;
-    let queues = ["default".to_owned()];
-    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
-    assert!(claim(&world.cx, job, &wants).await.unwrap().claimed.is_empty());
-    let request = StartRequest { token, start_id: "late".into(), boot_id: "boot".into(), call: 0 };
-    let late = start(&world.cx, job, &[request]).await.unwrap();
-    assert!(matches!(late[0], Answer::Refused(Refused::Fenced, _)), "{late:?}");
+    assert!(world.claim_by_hand(1).await.is_empty());
+    let late = world.start_by_hand(token, "late").await;
+    assert!(matches!(late, Answer::Refused(Refused::Fenced, _)), "{late:?}");
     let taken =
         take_over(&world.cx, job, &Said { token, call: 0, found: Found::NeverRan }).await.unwrap();
     assert!(matches!(taken, Answer::Refused(Refused::Fenced, _)), "{taken:?}");

@@ -152,15 +152,7 @@ async fn two_starts_of_one_attempt_in_one_batch_are_one_start() {
     world.trigger("d", "r").await;
     world.plan().await;
     let job = world.workers[0].job.unwrap();
-    let queues = ["default".to_owned()];
-    let wants = fencepost_engine::operations::claim::Wants {
-        call: 0,
-        held: &[],
-        queues: &queues,
-        free_slots: 1,
-    };
-    let work = fencepost_engine::operations::claim::claim(&world.cx, job, &wants).await.unwrap();
-    let token = work.claimed[0].0.token;
+    let token = world.claim_one().await;
     let of =
         |id: &str| StartRequest { token, start_id: id.into(), boot_id: "boot".into(), call: 0 };
     let answers = start(&world.cx, job, &[of("a"), of("a"), of("b")]).await.unwrap();

@@ -19,12 +19,9 @@ async fn claims_it(world: &mut World) -> fencepost_core::id::Token {
     world.settle().await;
     world.trigger("d", "r").await;
     world.plan().await;
-    let job = world.workers[0].job.unwrap();
-    let queues = ["default".to_owned()];
-    let wants = Wants { call: 0, held: &[], queues: &queues, free_slots: 1 };
-    let work = claim(&world.cx, job, &wants).await.unwrap();
+    let token = world.claim_one().await;
     world.workers[0].is_paused = true;
-    work.claimed[0].0.token
+    token
 }
 
 fn starts(token: fencepost_core::id::Token) -> StartRequest {

@@ -5,6 +5,7 @@
 //! of the store and the books (see `books`) must find nothing.
 
 mod books;
+mod by_hand;
 mod faults;
 mod leases;
 mod machine;
