@@ -107,9 +107,15 @@ impl Membership {
 }
 
 impl Member {
-    /// Ready once its lease is over.
+    /// Ready once its lease is over. Until then each look is a turn: where calls are served, it shows
+    /// that what serves them goes round.
     pub(super) async fn over(&self) {
-        while self.own.phase((self.cx.env.boottime)()) == Phase::Acting {
+        loop {
+            let now = (self.cx.env.boottime)();
+            if self.own.phase(now) != Phase::Acting {
+                return;
+            }
+            self.own.turned(now);
             pause(LOOK).await;
         }
     }

@@ -105,7 +105,12 @@ impl Cluster {
     }
 
     pub(crate) fn scheduler(&self, name: &str) -> Role {
-        let dags = self.path("dags");
+        self.scheduler_on(name, "dags")
+    }
+
+    /// Starts a scheduler with that folder.
+    pub(crate) fn scheduler_on(&self, name: &str, folder: &str) -> Role {
+        let dags = self.path(folder);
         let args = ["scheduler", "--store", self.url(), "--dags", dags.to_str().unwrap()];
         self.must_serve(name, self.command(&args))
     }
