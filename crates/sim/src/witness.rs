@@ -86,10 +86,10 @@ impl Witness {
         *state = State { newest, seen, heard, is_unsure, ..State::default() };
     }
 
-    /// Whether a job of that process's name was declared lost.
+    /// Whether the newest job of that process was declared lost; also if it never was one.
     pub fn has_lost(&self, process: &str) -> bool {
         let state = self.state();
-        state.newest.get(process).is_some_and(|job| state.lost.contains(job))
+        state.newest.get(process).is_none_or(|job| state.lost.contains(job))
     }
 
     fn hear(&self, now: Duration, cx: &Cx) {
