@@ -282,6 +282,9 @@ async fn keep_epoch(cx: &Cx, standing: &Standing, beats: &[Beat]) -> Result<(), 
     }
 }
 
+/// Epochs that a store may have lost: each is a failover or a copy that was put back.
+const FARTHEST: u32 = 10_000;
+
 /// The highest epoch that a worker has seen and the store has not: its own word, or that of a token
 /// above the store's counter.
 fn seen(beat: &Beat, standing: &Standing) -> Option<u32> {
@@ -291,8 +294,11 @@ fn seen(beat: &Beat, standing: &Standing) -> Option<u32> {
     };
     let told = Some(beat.epoch).filter(|epoch| *epoch > standing.epoch);
     let held = beat.inventory.iter().filter(is_above).map(|token| token.epoch()).max();
-    // The last epoch that a token has room for cannot be followed by another.
-    told.max(held).filter(|epoch| Token::new(epoch.saturating_add(1), 0).is_ok())
+    // The last epoch that a token has room for cannot be followed by another; and one that is out of all
+    // measure is no epoch of this installation: a worker's word must not use up those that are left.
+    let is_near = |epoch: &u32| epoch.saturating_sub(standing.epoch) <= FARTHEST;
+    let is_followed = |epoch: &u32| Token::new(epoch.saturating_add(1), 0).is_ok();
+    told.max(held).filter(is_near).filter(is_followed)
 }
 
 /// Checkpoints of attempts that are their worker's.
@@ -344,4 +350,45 @@ async fn note_questions(cx: &Cx, beat: &Beat, tokens: &[Token]) -> Result<(), En
         tx.commit().await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_about_an_epoch_counts_within_measure() {
+        let standing = Standing {
+            epoch: 3,
+            reconciled: 3,
+            epoch_at: Timestamp::default(),
+            counter: 9,
+            is_same_server: true,
+        };
+        let seen = |epoch: u32, token: Option<(u32, u64)>| {
+            let held = token.map(|(epoch, counter)| Token::new(epoch, counter).unwrap());
+            let beat = Beat {
+                job_id: JobId::from_u128(1),
+                seq: 1,
+                loop_age: Span::ZERO,
+                call: 1,
+                inventory: held.into_iter().collect(),
+                says: Says::All,
+                unanswered: Vec::new(),
+                unstarted: Vec::new(),
+                epoch,
+                reconciles: false,
+                checkpoints: Vec::new(),
+            };
+            super::seen(&beat, &standing)
+        };
+        assert_eq!(seen(3, Some((3, 9))), None);
+        assert_eq!(seen(4, None), Some(4));
+        assert_eq!(seen(3, Some((3, 10))), Some(3));
+        assert_eq!(seen(3 + FARTHEST, None), Some(3 + FARTHEST));
+        for wild in [4 + FARTHEST, (1 << 24) - 2, u32::MAX] {
+            assert_eq!(seen(wild, None), None);
+        }
+        assert_eq!(seen(3, Some(((1 << 24) - 2, 1))), None);
+    }
 }
