@@ -165,7 +165,11 @@ impl Cluster {
     /// [back-up](Self::back_up) is lost, and the timeline is another one.
     pub fn fail_over(&mut self) -> Result<()> {
         self.end(End::Immediate)?;
-        fs::rename(self.data(), self.dir.join("dead"))?;
+        let dead = self.dir.join("dead");
+        if dead.exists() {
+            fs::remove_dir_all(&dead)?;
+        }
+        fs::rename(self.data(), dead)?;
         fs::rename(self.dir.join(COPY), self.data())?;
         self.write("data/standby.signal", "")?;
         self.run_again()?;
