@@ -72,7 +72,7 @@ impl fmt::Display for Guard {
 }
 
 /// Which guards are on: all of them, except where a test switched one off.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Guards {
     off: u32,
 }

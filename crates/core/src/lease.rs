@@ -16,7 +16,7 @@ pub struct LeaseSettings {
 }
 
 /// Settings with their defaults filled in, which keep the inequalities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lease {
     pub lease_ttl: Span,
     pub heartbeat_interval: Span,

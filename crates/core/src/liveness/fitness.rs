@@ -46,7 +46,7 @@ impl fmt::Display for Unfit {
 const STEP: Span = Span::from_secs(1);
 
 /// What is kept of the last successful reading.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Last {
     pub(super) started: BootInstant,
     pub(super) ended: BootInstant,

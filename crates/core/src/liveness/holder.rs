@@ -16,7 +16,7 @@ pub enum Phase {
 }
 
 /// A beat on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Beat {
     /// Beats are numbered by their sender: a late or repeated one renews nothing.
     pub seq: i64,
@@ -24,7 +24,7 @@ pub struct Beat {
 }
 
 /// One job's lease, as the job itself sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Holder {
     lease: Lease,
     guards: Guards,

@@ -16,7 +16,7 @@ use crate::time::{BootInstant, Span, Timestamp};
 use std::collections::BTreeMap;
 
 /// How an observer observes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObserverSettings {
     pub scan_interval: Span,
     /// A store that is away for longer than one beat makes everything observed before worthless.
@@ -51,7 +51,7 @@ pub struct Scan<'a> {
 }
 
 /// A lease that is over, to be declared by compare-and-set on (job, renew_seq).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Expired {
     pub job: JobId,
     pub renew_seq: i64,
@@ -72,7 +72,7 @@ pub struct Sight {
     pub unfit: Option<Unfit>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Watched {
     seq: i64,
     kind: JobKind,
@@ -87,7 +87,7 @@ struct Watched {
 }
 
 /// Watches leases.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Observer {
     settings: ObserverSettings,
     last: Option<Last>,

@@ -5,7 +5,7 @@
 //! answer records the claim again. A worker has come to the epoch once nothing is left to end or to ask.
 
 use super::inventory::{self, InHand, Taken};
-use crate::guard::Guards;
+use crate::guard::{Guard, Guards};
 use crate::id::Token;
 use crate::state::AttemptState;
 use std::collections::BTreeSet;
@@ -44,6 +44,16 @@ impl Reconciliation {
     }
 }
 
+/// Whether an answer given in an epoch counts as an acknowledgement of a beat, for a worker that
+/// reconciled last in `reached` (0: in none yet).
+///
+/// For one lease after an epoch began everybody is waited for, and then no longer. So a worker that
+/// beats and does not come to the epoch (its loop stands still, its answers are lost) must have ended
+/// what it runs by then: its lease counts from its last beat before.
+pub const fn acknowledges(reached: u32, epoch: u32, guards: Guards) -> bool {
+    reached == 0 || epoch <= reached || !guards.on(Guard::EpochReconciliation)
+}
+
 /// Compares what a worker holds with what the store shows in its hands.
 pub fn reconcile(
     taken: &Taken<'_>,
@@ -75,6 +85,13 @@ mod tests {
 
     fn named(counter: u64, is_started: bool, place: Place) -> Named {
         Named { token: Token::new(1, counter).unwrap(), is_started, place }
+    }
+
+    #[test]
+    fn who_does_not_come_to_an_epoch_keeps_the_lease_that_it_had() {
+        let all = Guards::all();
+        assert!(acknowledges(1, 1, all) && acknowledges(0, 2, all) && acknowledges(2, 1, all));
+        assert!(!acknowledges(1, 2, all));
     }
 
     #[test]
