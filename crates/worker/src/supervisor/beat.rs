@@ -151,10 +151,10 @@ async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
         shared.lease.end();
         return false;
     }
-    if let Some(beat) = numbered {
+    epoch::note(shared, &answer).await;
+    if let Some(beat) = numbered.filter(|_| epoch::counts(shared, &answer)) {
         shared.lease.acknowledged(beat);
     }
-    epoch::note(shared, &answer).await;
     disown(shared, answer.disowned);
     question::answer(shared, answer.questions);
     if numbered.is_some() {

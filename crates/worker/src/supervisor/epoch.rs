@@ -2,13 +2,15 @@
 //!
 //! The highest that it has seen is kept in the home before anything is done in it, and presented with
 //! every beat: a store that has forgotten it makes a new one above. In a new epoch the worker sends
-//! whole inventories until the server says that nothing is left to end or to ask.
+//! whole inventories until the server says that nothing is left to end or to ask; its lease counts from its
+//! last beat before that epoch until then.
 
 use super::Shared;
 use super::launch::blocking;
 use super::report::chain;
 use fencepost_api::execution::Beaten;
 use fencepost_api::problem::{Problem, ProblemCode};
+use fencepost_core::liveness::reconcile;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -57,6 +59,12 @@ pub(super) async fn note(shared: &Arc<Shared>, answer: &Beaten) {
     // 0: a server that knows nothing of it.
     let is_behind = answer.epoch != 0 && epochs.reached.load(Ordering::SeqCst) != answer.epoch;
     epochs.is_behind.store(is_behind, Ordering::SeqCst);
+}
+
+/// Whether an answer prolongs the lease: not in an epoch that this worker has not come to.
+pub(super) fn counts(shared: &Shared, answer: &Beaten) -> bool {
+    let reached = shared.epochs.reached.load(Ordering::SeqCst);
+    reconcile::acknowledges(reached, answer.epoch, shared.settings.guards)
 }
 
 /// Keeps an epoch if it is the highest; false if it cannot be written, and then nothing is done in it.

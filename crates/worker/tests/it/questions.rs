@@ -1,16 +1,19 @@
-//! A worker is asked about an attempt that it knows nothing of, while the reply to its claim is still on
-//! its way: what it answers is final.
+//! What a worker makes of a server's words: it is asked about an attempt that it knows nothing of, while
+//! the reply to its claim is still on its way; and there is an epoch that it does not come to.
 
 use crate::bench::{Bench, shim_exe};
 use fencepost_api::execution::{
     Answer, Assignment, Beat, Beaten, Ended, ExecutionApi, LogAnswer, LogPiece, Poll, Polled,
     RefusedReason, Register, Registered, Reply, Report, Says, Start, TakeOver,
 };
-use fencepost_core::guard::Guards;
+use fencepost_core::guard::{Guard, Guards};
 use fencepost_core::hook::Hooks;
+use fencepost_core::lease::LeaseSettings;
+use fencepost_core::time::Span;
 use fencepost_worker::attempt::{HomeBoot, OsHost};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::supervisor::{Identity, Settings, Supervisor};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +24,13 @@ const NEXT: &str = "549755813890";
 
 /// A server that plays its part.
 struct Server {
+    /// The answer to the n-th beat.
+    answer: fn(usize) -> Beaten,
+    /// It has nothing more to do, and says so at once.
+    is_eager: bool,
     polls: Mutex<u32>,
+    /// Polls so far, at each beat.
+    polls_at_beat: watch::Sender<Vec<u32>>,
     beats: Mutex<Vec<Beat>>,
     reports: watch::Sender<Vec<Report>>,
     starts: watch::Sender<Vec<Start>>,
@@ -57,6 +66,12 @@ impl Server {
                 vec![assignment(ASKED)]
             }
             2 => vec![assignment(NEXT)],
+            // Nothing yet; it asks again.
+            _ if self.is_eager => {
+                let patience = Duration::from_millis(10);
+                let _ = tokio::time::timeout(patience, std::future::pending::<()>()).await;
+                Vec::new()
+            }
             _ => std::future::pending().await,
         };
         Polled { assignments, stops: Vec::new() }
@@ -85,9 +100,10 @@ impl ExecutionApi for Server {
         Box::pin(async { Ok(answers) })
     }
     fn beat(&self, request: Beat) -> Reply<'_, Beaten> {
-        self.beats.lock().unwrap().push(request);
-        let questions = vec![ASKED.to_owned()];
-        let beaten = Beaten { questions, epoch: 3, is_reconciled: true, ..Beaten::default() };
+        let mut beats = self.beats.lock().unwrap();
+        beats.push(request);
+        let beaten = (self.answer)(beats.len());
+        self.polls_at_beat.send_modify(|all| all.push(*self.polls.lock().unwrap()));
         Box::pin(async { Ok(beaten) })
     }
     fn release(&self, _job_id: &str, _tokens: Vec<String>) -> Reply<'_, Vec<Answer>> {
@@ -139,21 +155,42 @@ fn identity() -> Identity {
     }
 }
 
-#[tokio::test]
-async fn one_that_never_ran_never_starts_whatever_reply_still_arrives() {
-    let bench = Bench::new();
+/// A worker of that server, in a new home.
+fn worker(bench: &Bench, server: &Arc<Server>, change: impl FnOnce(&mut Settings)) -> Supervisor {
     let home = bench.file("home");
     std::fs::create_dir_all(home.join("attempts")).unwrap();
     std::fs::write(home.join("epoch"), "2\n").unwrap();
-    let server = Arc::new(Server {
-        polls: Mutex::default(),
+    let host = OsHost::new(&home.join("attempts"), shim_exe(), vec![], HomeBoot::Same).unwrap();
+    let api: Arc<dyn ExecutionApi> = Arc::<Server>::clone(server);
+    let mut settings = settings(&home);
+    change(&mut settings);
+    Supervisor::new(api, Arc::new(host), settings, identity(), Hooks::none())
+}
+
+fn server(answer: fn(usize) -> Beaten, is_eager: bool) -> Arc<Server> {
+    Arc::new(Server {
+        answer,
+        is_eager,
+        // An eager one has given out everything already.
+        polls: Mutex::new(if is_eager { 2 } else { 0 }),
+        polls_at_beat: watch::Sender::default(),
         beats: Mutex::default(),
         reports: watch::Sender::default(),
         starts: watch::Sender::default(),
-    });
-    let host = OsHost::new(&home.join("attempts"), shim_exe(), vec![], HomeBoot::Same).unwrap();
-    let api: Arc<dyn ExecutionApi> = Arc::<Server>::clone(&server);
-    let worker = Supervisor::new(api, Arc::new(host), settings(&home), identity(), Hooks::none());
+    })
+}
+
+#[tokio::test]
+async fn one_that_never_ran_never_starts_whatever_reply_still_arrives() {
+    let bench = Bench::new();
+    let asks = |_| Beaten {
+        questions: vec![ASKED.to_owned()],
+        epoch: 3,
+        is_reconciled: true,
+        ..Beaten::default()
+    };
+    let server = server(asks, false);
+    let worker = worker(&bench, &server, |_| {});
     let (_stop, stopped) = watch::channel(false);
     let worker = tokio::spawn(worker.run(stopped));
     let mut starts = server.starts.subscribe();
@@ -167,6 +204,53 @@ async fn one_that_never_ran_never_starts_whatever_reply_still_arrives() {
     let first = server.beats.lock().unwrap()[0].clone();
     assert_eq!((first.says, first.epoch, first.reconciles), (Says::All, 2, true));
     assert!(first.call < starts.borrow()[0].call, "calls are numbered in one row");
-    assert_eq!(std::fs::read_to_string(home.join("epoch")).unwrap(), "3\n");
+    assert_eq!(std::fs::read_to_string(bench.file("home").join("epoch")).unwrap(), "3\n");
     worker.abort();
+}
+
+/// Whether a worker that beats in an epoch, and does not come to it, ceases to ask for work.
+async fn ceases(guards: Guards) -> bool {
+    const ENOUGH: usize = 30;
+    let bench = Bench::new();
+    let epochs = |beat| Beaten {
+        epoch: if beat < 5 { 2 } else { 3 },
+        is_reconciled: beat < 5,
+        ..Beaten::default()
+    };
+    let server = server(epochs, true);
+    let secs = |secs| Some(Span::from_secs(secs));
+    let lease = LeaseSettings {
+        lease_ttl: Span::from_secs(5),
+        heartbeat_interval: Span::from_millis(100),
+        self_fence: secs(2),
+        kill_grace: secs(1),
+        margin: secs(1),
+    };
+    let worker = worker(&bench, &server, |settings| {
+        settings.lease = Some(lease.check().unwrap());
+        settings.guards = guards;
+    });
+    let (_stop, stopped) = watch::channel(false);
+    let worker = tokio::spawn(worker.run(stopped));
+    let mut polls = server.polls_at_beat.subscribe();
+    // Beats without one poll between them; or so many that its lease would have been over long ago.
+    let ends = |all: &Vec<u32>| {
+        let last = all.iter().rev().take(ENOUGH);
+        all.len() > 8 * ENOUGH
+            || (all.len() > ENOUGH && last.collect::<BTreeSet<&u32>>().len() == 1)
+    };
+    let seen = tokio::time::timeout(Duration::from_mins(2), polls.wait_for(ends)).await;
+    let seen = seen.unwrap().unwrap().len();
+    worker.abort();
+    seen <= 8 * ENOUGH
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_come_to_an_epoch_ceases_to_act_with_its_lease() {
+    assert!(ceases(Guards::all()).await);
+}
+
+#[tokio::test]
+async fn without_reconciliation_its_beats_prolong_its_lease_all_the_same() {
+    assert!(!ceases(Guards::all().without(Guard::EpochReconciliation)).await);
 }
