@@ -7,6 +7,7 @@
 mod dag_folder;
 mod effects;
 mod epoch;
+mod guards;
 mod hooks;
 mod identity;
 mod logs;
@@ -75,8 +76,11 @@ pub(crate) struct Options {
     pub(crate) host_env: Vec<(String, String)>,
     /// `FENCEPOST_CRASH` and its like, in builds that have crash points.
     pub(crate) crash: hooks::Crash,
+    /// All on, but in builds with `guard-switches`, where `FENCEPOST_UNSAFE` names those that are off.
+    pub(crate) guards: Guards,
 }
 
+pub(crate) use guards::guards;
 pub(crate) use hooks::Crash;
 pub(crate) use surroundings::uuid as fresh_id;
 
@@ -113,13 +117,13 @@ impl Node {
         let clock = surroundings::store_clock();
         let store = Store::open_sqlite(&store_path, clock, hooks.clone())
             .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
-        let cx = Cx::new(store, surroundings::env(), engine_settings(settings));
+        let cx = Cx::new(store, surroundings::env(), engine_settings(&options));
         prepare(&cx, path, &installation_id).await?;
         // Bound before anything runs, since the tasks are told where it is; served at the end.
         let listener = serve::bind(settings).await?;
         worker_settings.api = Some(serve::for_tasks(settings, &listener));
         let (stop, stopped) = watch::channel(false);
-        let host = host(path, &home)?;
+        let host = host(&options, &home)?;
         let who = identity::identity(&surroundings::uuid(), &home, settings);
         let execution = Execution::new(cx.clone()).until(stopped.clone());
         let worker = Supervisor::new(
@@ -267,7 +271,8 @@ fn put_back(seen: u32, made: Option<u32>) -> event::Event {
     }
 }
 
-fn engine_settings(settings: &Settings) -> fencepost_engine::Settings {
+fn engine_settings(options: &Options) -> fencepost_engine::Settings {
+    let settings = &options.settings;
     let default = fencepost_engine::Settings::default();
     let limit = settings.text("scheduler.requeue_limit").and_then(|text| text.parse().ok());
     let threshold = settings.text("scheduler.mass_loss_threshold").and_then(share);
@@ -278,16 +283,20 @@ fn engine_settings(settings: &Settings) -> fencepost_engine::Settings {
         requeue_limit: limit.unwrap_or(default.requeue_limit),
         heartbeat_interval: beat.unwrap_or(default.heartbeat_interval),
         mass_loss_percent: threshold.unwrap_or(default.mass_loss_percent),
-        ..default
+        guards: options.guards,
     }
 }
 
-fn host(home: &Path, lock: &Home) -> Outcome<Arc<dyn AttemptHost>> {
+fn host(options: &Options, lock: &Home) -> Outcome<Arc<dyn AttemptHost>> {
     // The running program itself, also after the file was replaced by a newer one.
-    let host =
-        OsHost::new(&home.join("attempts"), "/proc/self/exe", vec!["shim".into()], lock.boot());
+    let host = OsHost::new(
+        &options.home.join("attempts"),
+        "/proc/self/exe",
+        vec!["shim".into()],
+        lock.boot(),
+    );
     match host {
-        Ok(host) => Ok(Arc::new(host)),
+        Ok(host) => Ok(Arc::new(host.with_guards(options.guards))),
         Err(error) => Err(CliError::new(Exit::Unexpected, error.to_string())),
     }
 }
@@ -336,7 +345,7 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
         ships_logs: false,
         clock: ClockKind::Monotonic,
         now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),
-        guards: Guards::all(),
+        guards: options.guards,
     }
 }
 

@@ -11,7 +11,7 @@ pub const CAREFUL: &str = "careful";
 /// Its task fails in its first try, and only then.
 pub const FLAKY: &str = "flaky";
 /// Those that are triggered, the usual one more often.
-pub const TRIGGERED: [&str; 6] = ["graph", "graph", CAREFUL, "graph", FLAKY, "stubborn"];
+pub const TRIGGERED: [&str; 7] = ["graph", "long", "graph", CAREFUL, "graph", FLAKY, "stubborn"];
 /// What a task may be started again on the platform's account (the product's default).
 pub const INFRA_RETRIES: u32 = 5;
 /// The retries of the flaky one.
@@ -33,6 +33,8 @@ pub fn files(program: &Path, oracle: &Path, containment: &str) -> Vec<(&'static 
     let kinds = [
         ("graph", graph(&plain)),
         ("stubborn", stubborn(&plain)),
+        // Longer than a lease.
+        ("long", one(&plain, "--millis 14000 --daemon")),
         (CAREFUL, one(&format!("{plain}    replace: after_confirmed_dead\n"), "--millis 3000")),
         (FLAKY, flaky(&plain)),
         (SCHEDULED, scheduled(&plain)),

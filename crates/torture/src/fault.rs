@@ -62,6 +62,9 @@ kinds! {
     BusyCpu = "cpu-busy" [5_000],
     /// A standby takes the store's place that lacks what was committed during the span.
     Promote = "promotion" [300, 1_000, 2_500],
+    /// A worker stands still, somebody removes its home's lock and starts another one in the home, and then
+    /// the first goes on beside it.
+    TwoInOneHome = "two-in-one-home" [1_500, 3_000, 8_000],
 }
 
 impl Kind {

@@ -223,6 +223,18 @@ impl Installation {
         &self.admin
     }
 
+    /// Starts another worker in the home of this one, whose lock somebody has removed; its name.
+    pub fn second_in_home_of(&self, name: &str) -> anyhow::Result<String> {
+        let mut recipe = self.roles.recipe(name).context("no such role")?;
+        let home = self.home(name);
+        std::fs::rename(home.join("lock"), home.join("lock.removed"))?;
+        recipe.name = format!("{name}-second");
+        recipe.log = self.path("logs").join(&recipe.name);
+        let second = recipe.name.clone();
+        self.roles.add(recipe);
+        Ok(second)
+    }
+
     /// A verb of the binary that must succeed; what it prints.
     pub fn verb(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = bare(&self.make.binary);

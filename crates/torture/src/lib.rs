@@ -11,6 +11,7 @@ pub mod course;
 pub mod dags;
 pub mod dump;
 pub mod fault;
+pub mod guards;
 pub mod installation;
 pub mod ledger;
 pub mod nemesis;

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use fencepost_torture::check::Verdict;
 use fencepost_torture::course::{self, Order};
 use fencepost_torture::fault::Kind;
+use fencepost_torture::guards;
 use fencepost_torture::installation::{Make, binary_beside};
 use fencepost_torture::say;
 use fencepost_torture::task::{self, Task};
@@ -36,6 +37,10 @@ struct Args {
     /// Only faults of these kinds; `none`: no faults.
     #[arg(long, value_delimiter = ',', value_name = "KIND,...")]
     nemesis: Vec<String>,
+    /// Switches a line of defence off, and aims at it; the roles' binary must be built with the feature
+    /// `guard-switches`. `list` prints the names.
+    #[arg(long = "unsafe", value_name = "NAME")]
+    without: Option<String>,
     /// Each fault alone.
     #[arg(long)]
     alone: bool,
@@ -88,6 +93,12 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    if args.without.as_deref() == Some("list") {
+        for defence in guards::ALL {
+            println!("{:<16} {}", defence.name, defence.guards);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     torture(&args)
 }
 
@@ -114,6 +125,14 @@ fn status(verdict: &Verdict) -> ExitCode {
 }
 
 fn order(args: &Args) -> anyhow::Result<Order> {
+    let find = |name: &String| {
+        guards::find(name).with_context(|| format!("no `{name}`; --unsafe list names them"))
+    };
+    let defence = args.without.as_ref().map(find).transpose()?;
+    let kinds = match defence {
+        Some(defence) if args.nemesis.is_empty() => defence.aim.to_vec(),
+        Some(_) | None => kinds(&args.nemesis)?,
+    };
     let seconds = args.seconds.unwrap_or(60 * args.hours.map_or(args.minutes, |hours| 60 * hours));
     let folder = args.folder.clone().unwrap_or_else(|| {
         let name = format!("fencepost-torture-{}-{}", args.seed, std::process::id());
@@ -123,11 +142,11 @@ fn order(args: &Args) -> anyhow::Result<Order> {
         binary: std::path::absolute(args.binary.clone().map_or_else(binary_beside, Ok)?)?,
         folder: std::path::absolute(folder)?,
         containment: args.containment.clone(),
-        without: None,
+        without: defence.map(|defence| defence.guards.to_owned()),
     };
     let (seed, least) = (args.seed, args.least);
     say(&format!("seed {seed}, {seconds} s of faults"));
-    Ok(Order { seconds, seed, kinds: kinds(&args.nemesis)?, pairs: !args.alone, least, make })
+    Ok(Order { seconds, seed, kinds, pairs: !args.alone, least, make })
 }
 
 fn kinds(names: &[String]) -> anyhow::Result<Vec<Kind>> {
@@ -147,6 +166,9 @@ fn again(args: &Args, seconds: u64) -> String {
     let mut text = format!("fencepost-torture --seconds {seconds} --seed {}", args.seed);
     if !args.nemesis.is_empty() {
         text.push_str(&format!(" --nemesis {}", args.nemesis.join(",")));
+    }
+    if let Some(name) = &args.without {
+        text.push_str(&format!(" --unsafe {name}"));
     }
     if args.alone {
         text.push_str(" --alone");

@@ -11,6 +11,8 @@ use std::process::{Child, Command, Stdio};
 
 /// Connections that somebody else takes: more than there are.
 const GREEDY: usize = 130;
+/// How long two workers are in one home.
+const TOGETHER_MS: u64 = 5_000;
 /// Busy processes: more than small machines have cores.
 const BUSY: usize = 6;
 /// The longest that a step waits until there is work to be hit.
@@ -101,6 +103,7 @@ fn inflict(it: &Installation, fault: &Fault) -> anyhow::Result<String> {
         Kind::FillStore => Ok(fill_store(it, span_ms)),
         Kind::BusyCpu => busy_cpu(span_ms),
         Kind::Promote => promote(it, span_ms),
+        Kind::TwoInOneHome => two_in_one_home(it, of(&WORKERS), span_ms),
     }
 }
 
@@ -217,6 +220,18 @@ fn promote(it: &Installation, span_ms: u64) -> anyhow::Result<String> {
     pause(span_ms);
     it.cluster().fail_over()?;
     Ok("store".into())
+}
+
+fn two_in_one_home(it: &Installation, name: &str, span_ms: u64) -> anyhow::Result<String> {
+    it.roles.signal(name, Signal::STOP);
+    let second = it.second_in_home_of(name)?;
+    pause(span_ms);
+    it.roles.signal(name, Signal::CONT);
+    pause(TOGETHER_MS);
+    // Both go: whoever is started then is the home's only one.
+    it.roles.remove(&second);
+    it.roles.kill(name, 0);
+    Ok(name.into())
 }
 
 /// Whatever was left half done is undone.

@@ -74,6 +74,19 @@ impl Roles {
         });
     }
 
+    /// Kills it -9 for good.
+    pub fn remove(&self, name: &str) {
+        self.take_down(name);
+        lock(&self.all).retain(|role| role.recipe.name != name);
+    }
+
+    /// How a role is started.
+    pub fn recipe(&self, name: &str) -> Option<Recipe> {
+        let mut found = None;
+        self.with(name, |role| found = Some(role.recipe.clone()));
+        found
+    }
+
     /// It is started if it is down.
     pub fn raise(&self, name: &str) {
         self.with(name, |role| {
@@ -192,5 +205,7 @@ mod tests {
         assert!(!roles.is_up("r"));
         roles.raise("r");
         assert!(wait_until(20_000, || starts() == 3 && roles.is_up("r")));
+        roles.remove("r");
+        assert!(roles.recipe("r").is_none() && !roles.is_up("r"));
     }
 }

@@ -33,7 +33,7 @@ impl Scheduler {
     pub(crate) async fn start(options: &Options, listens: bool) -> Outcome<Self> {
         let settings = &options.settings;
         let listener = if listens { Some(serve::bind(settings).await?) } else { None };
-        let membership = shared::open_as(settings, JobKind::Scheduler, &options.crash).await?;
+        let membership = shared::open_as(options, JobKind::Scheduler).await?;
         let member = membership.join().await?;
         let current: Current = Arc::new(RwLock::new(member.cx.clone()));
         let dags = PathBuf::from(settings.text("dags.path").unwrap_or("dags"));

@@ -30,8 +30,7 @@ impl Server {
     pub(crate) async fn start(options: &Options) -> Outcome<Self> {
         // Before anything is written: settings that cannot be kept change nothing.
         let listener = serve::bind(&options.settings).await?;
-        let settings = &options.settings;
-        let membership = shared::open_as(settings, JobKind::Server, &options.crash).await?;
+        let membership = shared::open_as(options, JobKind::Server).await?;
         let member = membership.join().await?;
         let (stop, stopped) = watch::channel(false);
         let cx = membership.cx.clone();

@@ -3,7 +3,7 @@
 
 use super::member::Membership;
 use super::store::{failed, pg_options};
-use super::{engine_settings, hooks, prepare_rows, surroundings};
+use super::{Options, engine_settings, hooks, prepare_rows, surroundings};
 use crate::config::{Settings, lint};
 use crate::error::{CliError, Outcome};
 use fencepost_core::hook::Hooks;
@@ -14,16 +14,13 @@ use fencepost_engine::Cx;
 use fencepost_store::{PgOptions, Store};
 
 /// Opens the store for a role of that kind.
-pub(super) async fn open_as(
-    settings: &Settings,
-    kind: JobKind,
-    crash: &hooks::Crash,
-) -> Outcome<Membership> {
+pub(super) async fn open_as(role: &Options, kind: JobKind) -> Outcome<Membership> {
+    let settings = &role.settings;
     let url = url(settings, kind)?;
     let options = options(settings, kind, "")?;
-    let store = Store::open_postgres(url, options, hooks::hooks(crash)?).await;
+    let store = Store::open_postgres(url, options, hooks::hooks(&role.crash)?).await;
     let store = store.map_err(|error| failed(&error))?;
-    let cx = Cx::new(store, surroundings::env(), engine_settings(settings));
+    let cx = Cx::new(store, surroundings::env(), engine_settings(role));
     prepare_rows(&cx, &surroundings::uuid()).await?;
     let hints = cx.wakes.clone();
     tokio::spawn(async move { hints.listen().await });

@@ -59,7 +59,7 @@ impl Worker {
         let settings = settings(options, employer, lease, &api);
         let home = home(options, &api).await?;
         let who = identity::identity(&surroundings::uuid(), &home, &options.settings);
-        let host = host(&options.home, &home)?;
+        let host = host(options, &home)?;
         let hooks = super::hooks::hooks(&options.crash)?;
         let calls = Arc::<HttpExecution>::clone(&api);
         let supervisor = Supervisor::new(calls, host, settings, who, hooks);

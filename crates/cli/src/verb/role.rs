@@ -4,7 +4,7 @@ use crate::config::{self, Settings};
 use crate::cx::Cx;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
-use crate::node::{Crash, Options};
+use crate::node::{Crash, Options, guards};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -23,6 +23,7 @@ pub(super) fn options(cx: &Cx, flags: Flags, take_over: bool) -> Outcome<Options
         take_over,
         host_env: cx.env.with_prefix("").map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
         crash: Crash::of(&cx.env),
+        guards: guards(&cx.env)?,
     })
 }
 

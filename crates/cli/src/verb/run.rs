@@ -16,6 +16,7 @@ use crate::watch::{Sink, Watch};
 use clap::Args;
 use fencepost_api::rest::Run;
 use fencepost_core::dag::{Dag, Task, TaskIndex, descendants};
+use fencepost_core::guard::Guards;
 use fencepost_core::id::DagId;
 use fencepost_core::schedule::Timing;
 use fencepost_core::time::Timestamp;
@@ -128,6 +129,7 @@ fn options(cx: &Cx, home: &Path) -> Outcome<Options> {
         take_over: false,
         host_env: cx.env.with_prefix("").map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
         crash: Crash::default(),
+        guards: Guards::all(),
     })
 }
 
