@@ -60,6 +60,8 @@ kinds! {
     FillStore = "store-full" [3_000, 8_000],
     /// More processes than cores are busy.
     BusyCpu = "cpu-busy" [5_000],
+    /// The disk of a worker's home is full.
+    FillDisk = "disk-full" [2_000, 7_000],
     /// A standby takes the store's place that lacks what was committed during the span.
     Promote = "promotion" [300, 1_000, 2_500],
     /// A worker stands still, somebody removes its home's lock and starts another one in the home, and then

@@ -2,6 +2,7 @@
 //! workers as processes, and a cable between each and what it calls.
 
 use crate::dags;
+use crate::disk::SmallDisk;
 use crate::proxy::{Cable, Exchange};
 use crate::roles::{Recipe, Roles, bare};
 use anyhow::Context as _;
@@ -59,6 +60,8 @@ pub struct Make {
 /// An installation.
 pub struct Installation {
     pub roles: Roles,
+    /// Under the home of one worker, where this user may mount one.
+    pub disk: Option<(&'static str, SmallDisk)>,
     /// Of each worker to the servers.
     worker_cables: Vec<Cable>,
     /// Of each scheduler, then of each server, to the store.
@@ -100,6 +103,7 @@ impl Installation {
         let server_ports = SERVERS.iter().map(|_| free_port()).collect::<std::io::Result<_>>()?;
         let mut it = Self {
             roles: Roles::keep(),
+            disk: None,
             worker_cables: Vec::new(),
             store_cables: Vec::new(),
             server_ports,
@@ -109,6 +113,7 @@ impl Installation {
             exchange,
         };
         it.write_dags()?;
+        it.disk = it.mount_disk()?;
         let url = it.cluster().url(DATABASE);
         it.verb(&["db", "migrate", "--store", &url])?;
         it.admin = it.verb(&["tokens", "create", "--role", "admin", "--store", &url])?;
@@ -170,6 +175,13 @@ impl Installation {
         let off = self.make.without.iter().map(|off| ("FENCEPOST_UNSAFE".into(), off.clone()));
         all.extend(off);
         all
+    }
+
+    fn mount_disk(&self) -> anyhow::Result<Option<(&'static str, SmallDisk)>> {
+        let Some(name) = WORKERS.last() else { return Ok(None) };
+        let home = self.home(name);
+        std::fs::create_dir_all(&home)?;
+        Ok(SmallDisk::mount(&home).map(|disk| (*name, disk)))
     }
 
     fn write_dags(&self) -> anyhow::Result<()> {

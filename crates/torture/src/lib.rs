@@ -9,6 +9,7 @@ pub mod check;
 pub mod clock;
 pub mod course;
 pub mod dags;
+pub mod disk;
 pub mod dump;
 pub mod fault;
 pub mod guards;

@@ -12,7 +12,7 @@ use fencepost_torture::installation::{Make, binary_beside};
 use fencepost_torture::say;
 use fencepost_torture::task::{self, Task};
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -139,7 +139,7 @@ fn order(args: &Args) -> anyhow::Result<Order> {
         std::env::temp_dir().join(name)
     });
     let make = Make {
-        binary: std::path::absolute(args.binary.clone().map_or_else(binary_beside, Ok)?)?,
+        binary: std::path::absolute(binary(args)?)?,
         folder: std::path::absolute(folder)?,
         containment: args.containment.clone(),
         without: defence.map(|defence| defence.guards.to_owned()),
@@ -147,6 +147,26 @@ fn order(args: &Args) -> anyhow::Result<Order> {
     let (seed, least) = (args.seed, args.least);
     say(&format!("seed {seed}, {seconds} s of faults"));
     Ok(Order { seconds, seed, kinds, pairs: !args.alone, least, make })
+}
+
+/// The binary of the roles; run by cargo, this program has it built first.
+fn binary(args: &Args) -> anyhow::Result<PathBuf> {
+    if let Some(binary) = &args.binary {
+        return Ok(binary.clone());
+    }
+    if let Some(cargo) = std::env::var_os("CARGO") {
+        let mut build = Command::new(cargo);
+        build.args(["build", "--locked", "-p", "fencepost-cli"]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        if args.without.is_some() {
+            build.args(["--features", "guard-switches"]);
+        }
+        let status = build.current_dir(env!("CARGO_MANIFEST_DIR")).status()?;
+        anyhow::ensure!(status.success(), "the binary of the roles cannot be built");
+    }
+    binary_beside()
 }
 
 fn kinds(names: &[String]) -> anyhow::Result<Vec<Kind>> {

@@ -102,6 +102,7 @@ fn inflict(it: &Installation, fault: &Fault) -> anyhow::Result<String> {
         Kind::EndSessions => end_sessions(it),
         Kind::FillStore => Ok(fill_store(it, span_ms)),
         Kind::BusyCpu => busy_cpu(span_ms),
+        Kind::FillDisk => fill_disk(it, span_ms),
         Kind::Promote => promote(it, span_ms),
         Kind::TwoInOneHome => two_in_one_home(it, of(&WORKERS), span_ms),
     }
@@ -213,6 +214,14 @@ fn busy_cpu(span_ms: u64) -> anyhow::Result<String> {
         child.wait()?;
     }
     Ok(format!("{BUSY} busy"))
+}
+
+fn fill_disk(it: &Installation, span_ms: u64) -> anyhow::Result<String> {
+    let Some((name, disk)) = &it.disk else {
+        anyhow::bail!("this user may not mount a small disk")
+    };
+    disk.fill(span_ms)?;
+    Ok((*name).into())
 }
 
 fn promote(it: &Installation, span_ms: u64) -> anyhow::Result<String> {

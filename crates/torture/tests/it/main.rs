@@ -30,7 +30,12 @@ fn figure(text: &str, name: &str) -> Option<u64> {
 
 #[test]
 fn slow_a_minute_and_a_half_of_all_kinds_of_faults_breaks_no_promise() {
-    let (is_well, text) = torture(&["--seconds", "90", "--seed", "3", "--least", "4"]);
+    let own = std::path::Path::new(env!("CARGO_BIN_EXE_fencepost-torture"));
+    let roles = own.with_file_name("fencepost");
+    assert!(roles.exists(), "there is no {}: cargo build -p fencepost-cli", roles.display());
+    let roles = roles.to_str().unwrap();
+    let span = ["--seconds", "90", "--seed", "3", "--least", "4"];
+    let (is_well, text) = torture(&[&["--binary", roles][..], &span].concat());
     assert!(is_well, "{text}");
     for promise in KEPT {
         assert_eq!(figure(&text, promise), Some(0), "{promise}: {text}");
