@@ -93,17 +93,24 @@ fn settle(it: &Installation) -> anyhow::Result<Settled> {
     say("the faults have stopped");
     let limit = boot_ns() + SETTLE_MS * MS;
     let (mut is_paused, mut healed_at) = (false, 0);
-    let mut open = None;
-    while boot_ns() < limit && open != Some(0) {
+    let mut is_over = false;
+    while boot_ns() < limit && !is_over {
         if boot_ns() > healed_at + HEAL_MS * MS {
             nemesis::heal(it);
             healed_at = boot_ns();
         }
-        is_paused = is_paused || it.verb(&["dags", "pause", SCHEDULED]).is_ok();
         pause(500);
-        open = if is_paused { open_runs(it) } else { None };
+        let Some(open) = Open::look(it) else { continue };
+        // A run that is queued as its DAG is paused would wait for ever: another moment is chosen then.
+        let wanted = open.others == 0 && open.queued_slots == 0;
+        if wanted == is_paused {
+            is_over = is_paused && open.running_slots == 0;
+        } else {
+            let verb = if wanted { "pause" } else { "unpause" };
+            is_paused ^= it.verb(&["dags", verb, SCHEDULED]).is_ok();
+        }
     }
-    if open != Some(0) {
+    if !is_over {
         explain(it)?;
     }
     let quiet_from = boot_ns() + SECOND;
@@ -112,9 +119,28 @@ fn settle(it: &Installation) -> anyhow::Result<Settled> {
     Ok(Settled { quiet_from, audit, ttl_ns: TTL_NS })
 }
 
-fn open_runs(it: &Installation) -> Option<usize> {
-    let open = "SELECT count(*) FROM run WHERE state IN ('queued', 'running')";
-    it.cluster().sql(DATABASE, open).ok()?.trim().parse().ok()
+/// Runs that have not ended.
+struct Open {
+    others: u32,
+    queued_slots: u32,
+    running_slots: u32,
+}
+
+impl Open {
+    /// `None` if the store does not say.
+    fn look(it: &Installation) -> Option<Self> {
+        let count = |of: &str| format!("count(*) FILTER (WHERE {of})");
+        let query = format!(
+            "SELECT {}, {}, {} FROM run WHERE state IN ('queued', 'running')",
+            count(&format!("dag_id <> '{SCHEDULED}'")),
+            count(&format!("dag_id = '{SCHEDULED}' AND state = 'queued'")),
+            count(&format!("dag_id = '{SCHEDULED}' AND state = 'running'")),
+        );
+        let text = it.cluster().sql(DATABASE, &query).ok()?;
+        let mut counts = text.trim().split('|').map(str::parse);
+        let mut next = || counts.next()?.ok();
+        Some(Self { others: next()?, queued_slots: next()?, running_slots: next()? })
+    }
 }
 
 /// Why what has not ended has not, as the product says.
