@@ -12,6 +12,7 @@ mod facts;
 mod late;
 mod lost;
 mod overlap;
+mod rerun;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,8 @@ pub enum Promise {
     DuplicateRun,
     /// More executions than the budgets allow, or a failure that is nobody's.
     Budget,
+    /// A task was ended and run again though nothing can have cost it.
+    Rerun,
     /// A process of a task lives after everything has ended.
     Leftover,
     /// The product's own audit, or the harness, found something.
@@ -44,13 +47,14 @@ pub enum Promise {
 
 impl Promise {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Lost,
         Self::Overlap,
         Self::LateWrite,
         Self::FalseDeath,
         Self::DuplicateRun,
         Self::Budget,
+        Self::Rerun,
         Self::Leftover,
         Self::Audit,
     ];
@@ -64,6 +68,7 @@ impl Promise {
             Self::FalseDeath => "false deaths",
             Self::DuplicateRun => "duplicate scheduled runs",
             Self::Budget => "budget violations",
+            Self::Rerun => "work run again for nothing",
             Self::Leftover => "processes left",
             Self::Audit => "audit and bad records",
         }
@@ -109,6 +114,7 @@ pub fn judge(facts: &Facts) -> Verdict {
     violations.extend(death::check(facts, &executions));
     violations.extend(duplicate::check(facts));
     violations.extend(budget::check(facts, &executions));
+    violations.extend(rerun::check(facts, &executions));
     violations.extend(left(facts));
     violations.extend(facts.bad.iter().map(|text| Violation::new(Promise::Audit, text.clone())));
     let recovery = count::recovery(facts, &executions);

@@ -11,7 +11,8 @@ pub const CAREFUL: &str = "careful";
 /// Its task fails in its first try, and only then.
 pub const FLAKY: &str = "flaky";
 /// Those that are triggered, the usual one more often.
-pub const TRIGGERED: [&str; 7] = ["graph", "long", "graph", CAREFUL, "graph", FLAKY, "stubborn"];
+pub const TRIGGERED: [&str; 8] =
+    ["graph", "long", CAREFUL, "graph", "stubborn", CAREFUL, "graph", FLAKY];
 /// What a task may be started again on the platform's account (the product's default).
 pub const INFRA_RETRIES: u32 = 5;
 /// The retries of the flaky one.
@@ -35,7 +36,7 @@ pub fn files(program: &Path, oracle: &Path, containment: &str) -> Vec<(&'static 
         ("stubborn", stubborn(&plain)),
         // Longer than a lease.
         ("long", one(&plain, "--millis 14000 --daemon")),
-        (CAREFUL, one(&format!("{plain}    replace: after_confirmed_dead\n"), "--millis 3000")),
+        (CAREFUL, one(&format!("{plain}    replace: after_confirmed_dead\n"), "--millis 5000")),
         (FLAKY, flaky(&plain)),
         (SCHEDULED, scheduled(&plain)),
     ];

@@ -144,9 +144,10 @@ fn order(args: &Args) -> anyhow::Result<Order> {
         containment: args.containment.clone(),
         without: defence.map(|defence| defence.guards.to_owned()),
     };
+    let pairs = !args.alone && !defence.is_some_and(|defence| defence.alone);
     let (seed, least) = (args.seed, args.least);
     say(&format!("seed {seed}, {seconds} s of faults"));
-    Ok(Order { seconds, seed, kinds, pairs: !args.alone, least, make })
+    Ok(Order { seconds, seed, kinds, pairs, least, make })
 }
 
 /// The binary of the roles; run by cargo, this program has it built first.

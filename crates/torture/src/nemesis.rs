@@ -52,7 +52,8 @@ fn carry_out(it: &Installation, step: &Step, record: &Record) {
                 let trouble = outcome.as_ref().err().map(|error| format!("{error:#}"));
                 let target = outcome.unwrap_or_default();
                 let kind = fault.kind.to_string();
-                let done = Done { kind, target, began, ended: boot_ns(), running, trouble };
+                let (span_ms, ended) = (fault.span_ms, boot_ns());
+                let done = Done { kind, target, span_ms, began, ended, running, trouble };
                 crate::say(&format!(
                     "{:>22} {:<10} {:>5} ms, {running} attempts ran{}",
                     done.kind,

@@ -15,6 +15,9 @@ pub struct Done {
     pub kind: String,
     /// Whom it met.
     pub target: String,
+    /// How long it was meant to last.
+    #[serde(default)]
+    pub span_ms: u64,
     /// On the boot-time clock.
     pub began: u64,
     pub ended: u64,

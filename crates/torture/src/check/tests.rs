@@ -41,6 +41,7 @@ impl World {
             ],
         ));
         world.job("lost", 2 * SECOND, 9 * SECOND);
+        world.fault("shim-kill", 2 * SECOND, 3 * SECOND);
         world
     }
 
@@ -115,7 +116,8 @@ impl World {
 
     fn fault(&mut self, kind: &str, began: u64, ended: u64) {
         let (kind, target) = (kind.into(), "store".into());
-        self.0.faults.push(Done { kind, target, began, ended, running: 10, trouble: None });
+        let (span_ms, running, trouble) = ((ended - began) / MS, 10, None);
+        self.0.faults.push(Done { kind, target, span_ms, began, ended, running, trouble });
     }
 
     fn verdict(&self) -> Verdict {
@@ -169,7 +171,7 @@ fn an_acknowledged_trigger_is_not_forgotten_but_with_a_lost_store() {
     world.is_rejected(Promise::Lost, "graph/r9 was acknowledged");
     world.fault("promotion", 49 * SECOND, 51 * SECOND);
     assert_eq!(world.verdict().violations, []);
-    world.0.faults.clear();
+    world.0.faults.pop();
     world.0.triggers[0].acknowledged = None;
     assert_eq!(world.verdict().violations, [], "nobody was told that it was made");
 }
@@ -287,6 +289,24 @@ fn a_loss_costs_no_retry_and_nothing_fails_for_nothing() {
     let mut world = World::sound();
     world.instance(FLAKY, "failed", 0);
     world.is_rejected(Promise::Budget, "flaky/r1/t failed");
+}
+
+#[test]
+fn what_nothing_can_have_cost_is_not_run_again() {
+    let mut world = World::sound();
+    world.0.faults.clear();
+    world.is_rejected(Promise::Rerun, "attempt 5 ended at 3000, and no fault can have cost it");
+    world.fault("scheduler-kill", SECOND, 3 * SECOND);
+    world.fault("worker-stop", SECOND, 2 * SECOND);
+    world.is_rejected(Promise::Rerun, "attempt 5");
+    world.fault("worker-stop", SECOND, 4 * SECOND);
+    assert_eq!(world.verdict().violations, [], "longer than the fence allows");
+    let mut world = World::sound();
+    world.0.faults.clear();
+    // Another process did not tick for two seconds: it had no processor.
+    world.line(9, SECOND, Deed::Tick);
+    world.line(9, 3 * SECOND, Deed::Tick);
+    assert_eq!(world.verdict().violations, []);
 }
 
 #[test]
