@@ -19,7 +19,7 @@ const PARTS: [(&str, &str); 5] = [
     (
         "attempts",
         "SELECT a.token, a.dag_id, r.run_id, t.task_id, a.try_number, a.state, a.outcome, a.replaces, \
-         a.containment, a.started_at, a.ended_at, a.reason, a.evidence::json ->> 'kind' AS evidence \
+         a.job_id, a.containment, a.started_at, a.ended_at, a.reason, a.evidence::json ->> 'kind' AS evidence \
          FROM attempt a JOIN run r USING (run_pk) \
          JOIN task_instance t USING (run_pk, task_index, map_index)",
     ),
@@ -86,6 +86,8 @@ pub struct Attempt {
     pub state: String,
     pub outcome: Option<String>,
     pub replaces: i64,
+    /// Who had it last.
+    pub job_id: Option<String>,
     /// Microseconds since 1970, by the store's clock.
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,

@@ -2,7 +2,7 @@
 
 use super::{Execution, Facts, lost};
 use crate::ledger::{Deed, TiKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Counts = BTreeMap<(&'static str, String), u64>;
 
@@ -25,6 +25,9 @@ pub(super) fn counts(facts: &Facts, all: &BTreeMap<TiKey, Vec<Execution>>) -> Co
     for job in facts.jobs.iter().filter(|job| job.state == "lost") {
         add("jobs declared lost", &job.kind, 1);
     }
+    let (taken, refused) = races(facts);
+    add("recovery", "results taken though their job was declared", taken);
+    add("recovery", "results refused after the declaration", refused);
     for event in &facts.events {
         match event.kind.as_str() {
             "write_refused" => add("recovery", "late results refused", 1),
@@ -54,6 +57,32 @@ pub(super) fn counts(facts: &Facts, all: &BTreeMap<TiKey, Vec<Execution>>) -> Co
     let gone = facts.triggers.iter().filter(gone).count();
     add("load", "triggers in the tail of a lost store", u64::try_from(gone).unwrap_or(0));
     counts
+}
+
+/// How a result and a declaration of its job met: until its page is worked off an attempt takes its own
+/// result, and after that the result is refused.
+fn races(facts: &Facts) -> (u64, u64) {
+    let lost: BTreeMap<&str, i64> = facts
+        .jobs
+        .iter()
+        .filter(|job| job.state == "lost")
+        .filter_map(|job| Some((job.job_id.as_str(), job.ended_at?)))
+        .collect();
+    let refused: BTreeSet<i64> = facts
+        .events
+        .iter()
+        .filter(|event| event.kind == "write_refused")
+        .map(|event| event.token)
+        .collect();
+    let (mut taken, mut late) = (0, 0);
+    for attempt in &facts.attempts {
+        let declared = attempt.job_id.as_deref().and_then(|job| lost.get(job));
+        let (Some(declared), Some(ended)) = (declared, attempt.ended_at) else { continue };
+        let by_expiry = attempt.evidence.as_deref() == Some("expiry");
+        taken += u64::from(ended >= *declared && !by_expiry);
+        late += u64::from(by_expiry && refused.contains(&attempt.token));
+    }
+    (taken, late)
 }
 
 /// `N claims handed over`.

@@ -150,6 +150,24 @@ fn a_loss_that_was_recovered_is_no_violation() {
 }
 
 #[test]
+fn races_of_a_result_with_the_declaration_of_its_job_are_counted_either_way() {
+    let mut world = World::sound();
+    world.0.attempts[0].job_id = Some("j".into());
+    let counted = |world: &World, name: &str| {
+        world.verdict().counts.get(&("recovery", name.to_owned())).copied().unwrap_or(0)
+    };
+    let refused = "results refused after the declaration";
+    assert_eq!(counted(&world, refused), 0);
+    let event = crate::dump::Event { kind: "write_refused".into(), token: 5, ..Default::default() };
+    world.0.events.push(event);
+    assert_eq!(counted(&world, refused), 1);
+    let taken = "results taken though their job was declared";
+    assert_eq!(counted(&world, taken), 0);
+    world.0.attempts[0].evidence = Some("self_fence".into());
+    assert_eq!((counted(&world, taken), counted(&world, refused)), (1, 0));
+}
+
+#[test]
 fn a_run_that_never_ends_is_lost() {
     let mut world = World::sound();
     world.run("graph", "r2", "running");
