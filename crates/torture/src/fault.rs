@@ -52,7 +52,7 @@ kinds! {
     /// No server is there.
     NoServers = "servers-away" [2_500, 8_000],
     RestartStore = "store-restart" [0],
-    StopStore = "store-stop" [1_500, 2_800, 10_000],
+    StopStore = "store-stop" [1_500, 2_800, 10_000, 18_000],
     /// It dies at once, and recovers when it is started after the span.
     CrashStore = "store-crash" [0, 2_000],
     EndSessions = "store-sessions-end" [0],

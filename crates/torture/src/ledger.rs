@@ -3,7 +3,8 @@
 //! A line is written by one `write` to a file that is opened for appending, so that lines of many
 //! processes do not mix, and what was written stays whatever becomes of its writer.
 
-use crate::clock::boot_ns;
+use crate::clock::{MS, boot_ns};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Result, Write as _};
 use std::path::Path;
@@ -106,22 +107,78 @@ impl Pen {
     }
 }
 
-/// Reads a ledger: its lines, and those that are none.
+/// Of ticks this close to each other some are left out: hours of them would fill the memory.
+const DENSE_NS: u64 = 500 * MS;
+
+/// Reads a ledger: its lines, and those that are none. The first and the last tick of an attempt stay, and
+/// those before and after a pause.
 pub fn read(path: &Path) -> Result<(Vec<Line>, Vec<String>)> {
-    let (mut lines, mut bad) = (Vec::new(), Vec::new());
+    let (mut thinner, mut bad) = (Thinner::default(), Vec::new());
     for text in BufReader::new(File::open(path)?).lines() {
         let text = text?;
         match Line::parse(&text) {
-            Some(line) => lines.push(line),
+            Some(line) => thinner.take(line),
             None => bad.push(text),
         }
     }
-    Ok((lines, bad))
+    Ok((thinner.finish(), bad))
+}
+
+#[derive(Default)]
+struct Thinner {
+    kept: Vec<Line>,
+    /// Of each attempt: when its last kept line was, and a tick after it that may be left out.
+    last: BTreeMap<i64, (u64, Option<Line>)>,
+}
+
+impl Thinner {
+    fn take(&mut self, line: Line) {
+        let (kept_at, pending) = self.last.entry(line.token).or_default();
+        let newest = pending.as_ref().map_or(*kept_at, |tick| tick.at);
+        if line.at > newest + DENSE_NS || line.deed != Deed::Tick {
+            self.kept.extend(pending.take());
+        }
+        if line.deed == Deed::Tick && line.at <= *kept_at + DENSE_NS {
+            *pending = Some(line);
+        } else {
+            *kept_at = line.at;
+            *pending = None;
+            self.kept.push(line);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Line> {
+        self.kept.extend(self.last.into_values().filter_map(|(_, pending)| pending));
+        self.kept
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_dense_ticks_those_at_the_edges_stay() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("ledger");
+        let tick = |token, ms: u64| Line { token, at: ms * MS, pid: 1, deed: Deed::Tick };
+        let dense = (0..60).map(|n| tick(1, 1_000 + n * 100));
+        // A pause, and another attempt.
+        let all: Vec<Line> =
+            dense.chain([tick(1, 9_000), tick(2, 9_010), tick(1, 9_100)]).collect();
+        std::fs::write(&path, all.iter().map(Line::text).collect::<String>())?;
+        let (lines, bad) = read(&path)?;
+        let of =
+            |token| lines.iter().filter(move |line| line.token == token).map(|line| line.at / MS);
+        let mine: Vec<u64> = of(1).collect();
+        assert_eq!(mine.first(), Some(&1_000));
+        assert_eq!(mine[mine.len() - 3..], [6_900, 9_000, 9_100]);
+        assert!(mine.len() < 20 && bad.is_empty(), "{mine:?}");
+        let pauses = mine.windows(2).filter(|pair| pair[1] - pair[0] > 700);
+        assert_eq!(pauses.count(), 1, "no pause is made");
+        assert_eq!(of(2).collect::<Vec<u64>>(), [9_010]);
+        Ok(())
+    }
 
     #[test]
     fn lines_are_read_as_they_were_written() -> Result<()> {
