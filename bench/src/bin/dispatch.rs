@@ -129,6 +129,9 @@ fn processes(
                 anyhow::bail!("not PostgreSQL");
             };
             ours.push(runtime.block_on(worker_rate(binary, &folder, url))?);
+            if is_asked("--statements") {
+                statements::print(stores.server(), &format!("processes_{round}"))?;
+            }
         }
     }
     let [few, many] = AT_A_TIME;

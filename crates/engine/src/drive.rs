@@ -5,7 +5,8 @@
 //! counted, and tried again with the next turn: it stops neither the others nor the loop (I28).
 //!
 //! A turn that only the clock asks for begins with one look at the store: where that finds nothing to do,
-//! only the passes that never rest take part. Now and then all do, whatever the look says.
+//! only the passes that never rest take part. Now and then all do, whatever the look says. One look also
+//! spares the turn that would only find that all that could move has moved.
 //!
 //! A role with a lease of its own turns only while that lease lets it act. Once it does not, or a
 //! transaction was refused as fenced, the loop ends: what it believed is dropped, and the role
@@ -16,7 +17,7 @@ use crate::liveness::Own;
 use crate::{Cx, Pass, Report, contention};
 use fencepost_core::liveness::Phase;
 use fencepost_core::time::{BootInstant, Span, Timestamp};
-use fencepost_store::query::look;
+use fencepost_store::query::look::{self, Look};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -64,7 +65,8 @@ pub async fn drive(
         }
         let hint = Arc::clone(&cx.wakes.engine);
         let quiet = rest.quiet(&cx, failing(&health)).await;
-        let Some(report) = turn(&cx, &mut passes, &health, quiet).await else {
+        let Some(Turned { mut report, goes_on }) = turn(&cx, &mut passes, &health, quiet).await
+        else {
             return Ended::Fenced;
         };
         if report.moved > 0 {
@@ -73,7 +75,9 @@ pub async fn drive(
         }
         if report.moved > 0 && !failing(&health) {
             tokio::task::yield_now().await;
-            continue;
+            let settled = if goes_on { None } else { has_settled(&cx).await };
+            let Some(timers) = settled else { continue };
+            report.merge(timers);
         }
         let wait = wait(&cx, &report, failing(&health));
         tokio::select! {
@@ -103,8 +107,11 @@ impl Rest {
         let is_fresh = self.all_at.is_some_and(|at| now.since(at) < REST);
         if std::mem::take(&mut self.is_by_clock) && is_fresh && !is_failing {
             // What fails here fails in the passes too, and is noted there.
-            if let Ok(Some(report)) = look(cx).await {
-                return Some(report);
+            if let Ok((seen, timers)) = look(cx).await
+                && !seen.is_busy
+                && !seen.is_due
+            {
+                return Some(timers);
             }
         }
         self.all_at = Some(now);
@@ -112,12 +119,17 @@ impl Rest {
     }
 }
 
-async fn look(cx: &Cx) -> Result<Option<Report>, EngineError> {
+/// The timers, if nothing else can move now. Not known: `None`.
+async fn has_settled(cx: &Cx) -> Option<Report> {
+    let (seen, timers) = look(cx).await.ok()?;
+    (!seen.is_movable && !seen.is_due).then_some(timers)
+}
+
+/// What there is to do, and when timers fall due.
+async fn look(cx: &Cx) -> Result<(Look, Report), EngineError> {
     let tx = cx.store.read("look").await?;
     let seen = look::look(&tx).await?;
-    let is_due = seen.next_due.is_some_and(|at| at <= tx.now());
-    let report = Report { next_due: seen.next_due, ..Report::default() };
-    Ok((!seen.is_busy && !is_due).then_some(report))
+    Ok((seen, Report { next_due: seen.next_due, ..Report::default() }))
 }
 
 fn may_act(cx: &Cx) -> bool {
@@ -130,15 +142,22 @@ async fn sleep(wait: Span) {
     tokio::time::sleep(wait.to_std()).await;
 }
 
+/// What a turn did.
+struct Turned {
+    report: Report,
+    /// A pass that never rests has moved something: it may have more, which no look shows.
+    goes_on: bool,
+}
+
 /// Every pass once, of a quiet store only those that never rest; `None` if the role was fenced meanwhile.
 async fn turn(
     cx: &Cx,
     passes: &mut [Box<dyn Pass>],
     health: &SharedHealth,
     quiet: Option<Report>,
-) -> Option<Report> {
+) -> Option<Turned> {
     let is_quiet = quiet.is_some();
-    let mut whole = quiet.unwrap_or_default();
+    let (mut whole, mut goes_on) = (quiet.unwrap_or_default(), false);
     for pass in passes.iter_mut().filter(|pass| !(is_quiet && pass.rests())) {
         let name = pass.name();
         match pass.pass(cx).await {
@@ -146,6 +165,7 @@ async fn turn(
             Err(error) if contention::is_contended(&error) => whole.merge(soon(cx)),
             Ok(report) => {
                 let trouble = report.troubles.first().cloned();
+                goes_on |= report.moved > 0 && !pass.rests();
                 whole.merge(report);
                 note(health, name, trouble);
             }
@@ -164,7 +184,7 @@ async fn turn(
     if let Some(own) = &cx.own {
         own.turned((cx.env.boottime)());
     }
-    Some(whole)
+    Some(Turned { report: whole, goes_on })
 }
 
 fn soon(cx: &Cx) -> Report {

@@ -36,6 +36,7 @@ use crate::outcome::Reason;
 use fencepost_api::execution::{ExecutionApi, Poll, Polled, StopOrder};
 use fencepost_api::problem::Problem;
 use fencepost_core::hook::Hooks;
+use futures_util::FutureExt as _;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -211,15 +212,17 @@ async fn work_turn(shared: &Arc<Shared>) {
     }
     let full = shared.host.trouble(&shared.settings.home);
     shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&full);
+    // What has changed up to here is counted below.
+    let _ = shared.changed.notified().now_or_never();
     let free = if full.is_some() { 0 } else { shared.free_slots() };
     let poll = shared.poll(free);
     let call = poll.call;
     let polled = tokio::select! {
         biased;
         polled = shared.api.poll(poll) => polled,
-        // Another number of slots is free: ask anew. A claim whose answer is dropped here is
-        // delivered again, since it is not among the tokens that are held.
-        () = shared.changed.notified(), if free < shared.settings.slots => return,
+        // It was full, and can take something now. One that asks for work already goes on waiting: it
+        // takes what it asked for, and then asks for more.
+        () = shared.changed.notified(), if free == 0 => return,
     };
     match polled {
         Ok(Polled { assignments, stops }) => {

@@ -138,7 +138,9 @@ impl Place {
 }
 
 fn options(clock: Option<StoreClock>) -> PgOptions {
-    PgOptions { clock, ..PgOptions::new("fencepost-test", || Span::ZERO) }
+    // A busy machine may let a test wait in the middle of a transaction for longer than a role.
+    let guard = Span::from_mins(1);
+    PgOptions { clock, guard, ..PgOptions::new("fencepost-test", || Span::ZERO) }
 }
 
 /// Runs a future from code that is not async, on a runtime that stays: connections live in it.
