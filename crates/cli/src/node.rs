@@ -276,6 +276,7 @@ fn engine_settings(options: &Options) -> fencepost_engine::Settings {
     let default = fencepost_engine::Settings::default();
     let limit = settings.text("scheduler.requeue_limit").and_then(|text| text.parse().ok());
     let threshold = settings.text("scheduler.mass_loss_threshold").and_then(share);
+    let initial = settings.text("recovery.initial").and_then(share);
     let beat = settings.span("scheduler.heartbeat_interval");
     fencepost_engine::Settings {
         scan_interval: settings.span("scheduler.scan_interval").unwrap_or(default.scan_interval),
@@ -283,6 +284,8 @@ fn engine_settings(options: &Options) -> fencepost_engine::Settings {
         requeue_limit: limit.unwrap_or(default.requeue_limit),
         heartbeat_interval: beat.unwrap_or(default.heartbeat_interval),
         mass_loss_percent: threshold.unwrap_or(default.mass_loss_percent),
+        recovery_initial: initial.unwrap_or(default.recovery_initial),
+        recovery_max_rate: settings.text("recovery.max_rate").and_then(|text| text.parse().ok()),
         guards: options.guards,
     }
 }

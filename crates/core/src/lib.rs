@@ -15,6 +15,7 @@ pub mod liveness;
 pub mod outputs;
 pub mod params;
 pub mod plan;
+pub mod ramp;
 pub mod retry;
 pub mod schedule;
 pub mod state;

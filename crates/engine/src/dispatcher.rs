@@ -6,6 +6,7 @@ use crate::error::EngineError;
 use crate::liveness::reconcile::stays_apart;
 use crate::liveness::{gate, reconcile, renew_epoch};
 use crate::log;
+use crate::operations::ramp::RECOVERS;
 use crate::{Cx, Pass, Report};
 use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
@@ -354,6 +355,9 @@ fn unique(mut list: Vec<i64>) -> Vec<i64> {
 }
 
 fn new_attempt(cx: &Cx, ti: &Ti, token: Token) -> NewAttempt {
+    let recovers = ti.next_why == RECOVERS;
+    let why = Why::parse(&ti.next_why).unwrap_or(Why::First);
+    let why = if recovers { Why::Replaces } else { why };
     NewAttempt {
         token,
         attempt_id: cx.env.attempt_id(),
@@ -361,12 +365,13 @@ fn new_attempt(cx: &Cx, ti: &Ti, token: Token) -> NewAttempt {
         dag_id: ti.dag_id.clone(),
         try_number: ti.try_number,
         attempt_number: ti.attempts + 1,
-        why: Why::parse(&ti.next_why).unwrap_or(Why::First),
-        replaces: ti.token.filter(|_| ti.next_why == Why::Replaces.as_str()),
+        why,
+        replaces: ti.token.filter(|_| why == Why::Replaces),
         prev_outcome: ti.prev_outcome.clone(),
         queue: String::new(),
         priority: ti.priority,
         queued_until: Timestamp::default(),
+        ramp: recovers.then(|| ti.pool.clone()),
     }
 }
 

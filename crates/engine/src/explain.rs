@@ -6,7 +6,7 @@ use crate::error::{EngineError, Refusal};
 use crate::liveness::gate;
 use crate::liveness::reconcile::{self, stays_apart};
 use crate::operations::find_run;
-use fencepost_core::state::{RunState, TiState};
+use fencepost_core::state::{AttemptState, RunState, TiState};
 use fencepost_core::time::Timestamp;
 use fencepost_core::trigger_rule::Decision;
 use fencepost_store::Tx;
@@ -14,6 +14,7 @@ use fencepost_store::query::attempt;
 use fencepost_store::query::dag::{self, DagRow};
 use fencepost_store::query::job;
 use fencepost_store::query::pool;
+use fencepost_store::query::ramp;
 use fencepost_store::query::run::{self, Run};
 use fencepost_store::query::task_instance::{self, Ti};
 use fencepost_store::query::{installation, lease};
@@ -228,8 +229,31 @@ async fn task_gates(
         limit_gates(tx, version, row, ti, gates).await?;
     }
     if ti.state == TiState::Queued {
+        ramp_gate(tx, ti, gates).await?;
         worker_gate(cx, tx, version, ti, gates).await?;
     }
+    Ok(())
+}
+
+/// Shown only where it matters: a ramp is the exception.
+async fn ramp_gate(tx: &Tx, ti: &Ti, gates: &mut Gates) -> Result<(), EngineError> {
+    const MANY: u32 = 10_000;
+    let Some(token) = ti.token else { return Ok(()) };
+    let own = attempt::get(tx, &[token]).await?.pop();
+    let own = own.filter(|own| own.state == AttemptState::Queued);
+    let Some((pool, queue)) = own.and_then(|own| Some((own.ramp?, own.queue))) else {
+        return Ok(());
+    };
+    let waiting = ramp::waiting(tx, (&pool, &queue), MANY).await?;
+    let many = if waiting == MANY { " or more" } else { "" };
+    let ramp = ramp::get(tx, &pool).await?;
+    let pace = ramp.map_or_else(
+        || "one may start now".into(),
+        |ramp| format!("{} a second, next at {}", f64::from(ramp.rate) / 1_000.0, ramp.free_at),
+    );
+    let is_free = ramp.is_none_or(|ramp| ramp.free_at <= tx.now());
+    let text = format!("recovered work of pool `{pool}`: {waiting}{many} waiting, {pace}");
+    gates.add("recovery_ramp", is_free, text);
     Ok(())
 }
 

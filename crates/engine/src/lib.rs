@@ -47,6 +47,10 @@ pub struct Settings {
     pub heartbeat_interval: Span,
     /// So many of the live workers silent at once are more likely one fault than many, in percent.
     pub mass_loss_percent: u32,
+    /// Recovered work begins to start again with so many percent of a pool's slots a second.
+    pub recovery_initial: u32,
+    /// Most recovered starts a second and pool; `None`: the pool's slots.
+    pub recovery_max_rate: Option<u32>,
     pub guards: Guards,
 }
 
@@ -58,6 +62,8 @@ impl Default for Settings {
             requeue_limit: 20,
             heartbeat_interval: Span::from_secs(5),
             mass_loss_percent: 50,
+            recovery_initial: 10,
+            recovery_max_rate: None,
             guards: Guards::all(),
         }
     }

@@ -12,6 +12,7 @@ pub mod logs;
 pub mod mark;
 pub(crate) mod owner;
 pub mod pools;
+pub(crate) mod ramp;
 pub mod register;
 pub mod report;
 pub mod run_control;

@@ -2,6 +2,7 @@
 
 use crate::error::EngineError;
 use crate::log;
+use crate::operations::ramp::{self, RECOVERS};
 use crate::operations::report::unstarted;
 use crate::operations::stop::{self, RunStop};
 use crate::{Cx, Pass, Report};
@@ -102,6 +103,7 @@ async fn requeue(cx: &Cx) -> Result<Report, EngineError> {
         cx.wakes.engine();
     }
     pool::settle(&tx).await?;
+    ramp::end_idle(&tx).await?;
     tx.commit().await?;
     Ok(Report { moved, ..Report::default() })
 }
@@ -131,7 +133,8 @@ pub(crate) async fn take_back(
         let mut change = TiChange::of(ti);
         change.to.state = to;
         change.to.requeues += u32::from(reason.counts());
-        change.to.next_why = "replaces".into();
+        let recovers = attempt.ramp.is_some() || *reason == Late::Epoch;
+        change.to.next_why = if recovers { RECOVERS } else { "replaces" }.into();
         change.to.scheduled_at = Some(tx.now());
         if to.is_finished() {
             stop::finish(&mut change.to, reason.as_str(), tx.now());
@@ -148,5 +151,7 @@ pub(crate) async fn take_back(
         line
     });
     event::append(tx, lines.collect()).await?;
+    let failed = found.iter().filter(|(_, reason)| *reason == Late::Claimed);
+    ramp::failed(tx, &failed.filter_map(|(attempt, _)| attempt.ramp.clone()).collect()).await?;
     Ok(ends.len())
 }

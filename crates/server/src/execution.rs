@@ -20,6 +20,7 @@ use fencepost_api::execution::{
 use fencepost_api::problem::Problem;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, StopReason};
+use fencepost_core::time::Span;
 use fencepost_engine::Cx;
 use fencepost_engine::facts::Facts;
 use fencepost_engine::operations::{
@@ -33,6 +34,8 @@ use tokio::sync::watch;
 
 /// From one flush of beats to the next: under 20 transactions a second, whatever the fleet.
 const PACE: Duration = Duration::from_millis(60);
+/// Between two looks of a long poll that waits for a ramp.
+const SHORTEST: Span = Span::from_millis(10);
 /// Beats of one transaction at most.
 const BEATS: usize = 500;
 
@@ -79,21 +82,32 @@ impl Execution {
         let waited = hint.notified();
         tokio::pin!(waited);
         waited.as_mut().enable();
-        let first = self.look(job, &request).await?;
-        if request.wait_ms == 0 || !(first.assignments.is_empty() && first.stops.is_empty()) {
-            return Ok(first);
+        let mut left = Duration::from_millis(request.wait_ms.min(60_000));
+        loop {
+            let (found, due) = self.look(job, &request).await?;
+            if left.is_zero() || !(found.assignments.is_empty() && found.stops.is_empty()) {
+                return Ok(found);
+            }
+            // A ramp lets something go soon, and nobody hints at that.
+            let wait = due.map_or(left, |due| due.min(left));
+            left -= wait;
+            tokio::select! {
+                biased;
+                // Hinted at: the next look answers either way.
+                waited = tokio::time::timeout(wait, waited.as_mut()) => if waited.is_ok() {
+                    left = Duration::ZERO;
+                },
+                () = ending(self.stop.clone()) => left = Duration::ZERO,
+            }
         }
-        let wait = Duration::from_millis(request.wait_ms.min(60_000));
-        tokio::select! {
-            biased;
-            // Over or hinted at: the second look answers either way.
-            _ = tokio::time::timeout(wait, waited) => {}
-            () = ending(self.stop.clone()) => {}
-        }
-        self.look(job, &request).await
     }
 
-    async fn look(&self, job: JobId, request: &Poll) -> Result<Polled, Problem> {
+    /// What there is for a worker, and how long it is until a ramp lets more go.
+    async fn look(
+        &self,
+        job: JobId,
+        request: &Poll,
+    ) -> Result<(Polled, Option<Duration>), Problem> {
         let held: Vec<Token> =
             request.held.iter().map(|t| attempt_token(t)).collect::<Result<_, _>>()?;
         let wants = claim::Wants {
@@ -105,14 +119,16 @@ impl Execution {
         let found = claim::claim(&self.cx, job, &wants).await.map_err(|e| problem(&e))?;
         let keys = self.credentials.keys(&self.cx).await?;
         let known = |a: &Attempt| request.known_stops.contains(&a.token.as_i64().to_string());
-        Ok(Polled {
+        let due = found.next_due.map(|due| due.since(self.cx.store.clock().now()));
+        let polled = Polled {
             assignments: found
                 .claimed
                 .into_iter()
                 .map(|(a, facts)| assignment(keys, &a, facts))
                 .collect(),
             stops: found.stopping.iter().filter(|a| !known(a)).map(stop_order).collect(),
-        })
+        };
+        Ok((polled, due.map(|due| due.max(SHORTEST).to_std())))
     }
 
     async fn beaten(&self, request: Beat) -> Result<Beaten, Problem> {

@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_homes.sql"),
     include_str!("migrations/0007_reconciliation.sql"),
     include_str!("migrations/0008_dag_files.sql"),
+    include_str!("migrations/0009_ramp.sql"),
 ];
 
 /// The version of the schema that this program works with.

@@ -17,6 +17,7 @@ pub mod listing;
 pub mod look;
 pub mod outbox;
 pub mod pool;
+pub mod ramp;
 pub mod run;
 pub mod signing_key;
 pub mod task_instance;
@@ -50,6 +51,7 @@ pub fn all_statements() -> Vec<Stmt> {
         look::STATEMENTS,
         outbox::STATEMENTS,
         pool::STATEMENTS,
+        ramp::STATEMENTS,
         run::STATEMENTS,
         signing_key::STATEMENTS,
         task_instance::STATEMENTS,

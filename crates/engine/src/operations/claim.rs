@@ -1,18 +1,20 @@
 //! A worker takes queued attempts: one statement per queue, never one attempt for two.
 
 use super::owner;
+use super::ramp::{self, Waiting};
 use crate::Cx;
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::facts::{AttemptFacts, Facts, Outputs, Reader, outputs_for};
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{AttemptState, JobState};
+use fencepost_core::time::{Span, Timestamp};
+use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::checkpoint;
 use fencepost_store::query::job;
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, TiKey};
-use fencepost_store::{StoreError, Tx};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::try_join;
@@ -22,6 +24,8 @@ use tokio::try_join;
 pub struct Work {
     pub claimed: Vec<(Attempt, Result<Facts, String>)>,
     pub stopping: Vec<Attempt>,
+    /// When a ramp lets recovered work go that waits in these queues.
+    pub next_due: Option<Timestamp>,
 }
 
 /// What a worker can take.
@@ -35,6 +39,8 @@ pub struct Wants<'a> {
     pub free_slots: u32,
 }
 
+/// When a worker that found nothing to draw from a ramp looks at it again.
+const AGAIN: Span = Span::from_secs(1);
 /// Open attempts of one job that are looked through for lost deliveries.
 const OPEN: u32 = 1_000;
 
@@ -43,11 +49,13 @@ const OPEN: u32 = 1_000;
 pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, EngineError> {
     // Reading first costs no sync of the disk when there is nothing.
     let look = cx.store.read("look_for_work").await?;
-    let (open, is_waiting) = try_join!(
+    let (open, is_waiting, ramps) = try_join!(
         biased;
-        attempt::open_of(&look, job_id, 0, OPEN),
-        is_waiting(&look, wants.queues, wants.free_slots),
+        async { Ok::<_, EngineError>(attempt::open_of(&look, job_id, 0, OPEN).await?) },
+        is_waiting(&look, wants),
+        recovered(&look, wants),
     )?;
+    let now = look.now();
     drop(look);
     let lost = |a: &&Attempt| a.state == AttemptState::Claimed && !wants.held.contains(&a.token);
     let mut tokens: Vec<Token> = open.iter().filter(lost).map(|a| a.token).collect();
@@ -55,13 +63,28 @@ pub async fn claim(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Work, En
     let again = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
     let wants = &Wants { free_slots: wants.free_slots.saturating_sub(again), ..*wants };
     let stopping = open.into_iter().filter(|a| a.state == AttemptState::Stopping).collect();
-    if is_waiting && wants.free_slots > 0 {
-        tokens.extend(take(cx, job_id, wants).await?);
+    if (is_waiting || !ramps.due.is_empty()) && wants.free_slots > 0 {
+        tokens.extend(take(cx, job_id, wants, &ramps.due).await?);
     }
-    Ok(Work { claimed: load(cx, &tokens).await?, stopping })
+    // Another claim drew what was seen to be due.
+    let again = (tokens.is_empty() && !ramps.due.is_empty()).then(|| now.plus(AGAIN));
+    let next_due = ramps.next.into_iter().chain(again).min();
+    Ok(Work { claimed: load(cx, &tokens).await?, stopping, next_due })
 }
 
-async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, EngineError> {
+async fn recovered(look: &Tx, wants: &Wants<'_>) -> Result<Waiting, EngineError> {
+    if wants.free_slots == 0 {
+        return Ok(Waiting::default());
+    }
+    ramp::waiting(look, wants.queues).await
+}
+
+async fn take(
+    cx: &Cx,
+    job_id: JobId,
+    wants: &Wants<'_>,
+    ramps: &[String],
+) -> Result<Vec<Token>, EngineError> {
     let Some(acting) = owner::begin(cx, "claim", job_id).await? else { return Ok(Vec::new()) };
     // What is claimed in this epoch is claimed by those who have come to it.
     if !acting.is_admitted(cx).await? {
@@ -73,22 +96,29 @@ async fn take(cx: &Cx, job_id: JobId, wants: &Wants<'_>) -> Result<Vec<Token>, E
     let Some(job) = found else { return Ok(Vec::new()) };
     let by = Claimer { job_id, worker: &job.name, host: &job.host, call: wants.call };
     let mut tokens = Vec::new();
+    let left = |tokens: &Vec<Token>| {
+        wants.free_slots.saturating_sub(u32::try_from(tokens.len()).unwrap_or(u32::MAX))
+    };
+    // First what has waited longer: its ramp keeps it from taking everything.
+    for pool in ramps {
+        let most = left(&tokens);
+        tokens.extend(ramp::claim(cx, &tx, by, (pool, wants.queues), most).await?);
+    }
     for queue in wants.queues {
-        let taken = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
-        let left = wants.free_slots.saturating_sub(taken);
-        if left > 0 {
-            tokens.extend(attempt::claim(&tx, by, queue, left).await?);
+        let most = left(&tokens);
+        if most > 0 {
+            tokens.extend(attempt::claim(&tx, by, queue, most).await?);
         }
     }
     tx.commit().await?;
     Ok(tokens)
 }
 
-async fn is_waiting(tx: &Tx, queues: &[String], free_slots: u32) -> Result<bool, StoreError> {
-    if free_slots == 0 {
+async fn is_waiting(tx: &Tx, wants: &Wants<'_>) -> Result<bool, EngineError> {
+    if wants.free_slots == 0 {
         return Ok(false);
     }
-    for queue in queues {
+    for queue in wants.queues {
         if attempt::any_queued(tx, queue).await? {
             return Ok(true);
         }

@@ -9,6 +9,7 @@ mod end;
 
 pub(crate) use end::follow;
 
+use super::ramp::{self, RECOVERS};
 use super::{Answer, Refused};
 use crate::Cx;
 use crate::catalog::Version;
@@ -122,6 +123,7 @@ pub(crate) async fn settle(
 ) -> Result<Vec<Answer>, EngineError> {
     let mut batch = Batch::load(cx, tx, &reports).await?;
     batch.evidence = Some(evidence);
+    batch.recovers = true;
     let answers = reports.iter().map(|report| batch.take(cx, job_id, report)).collect();
     batch.apply(tx).await?;
     Ok(answers)
@@ -133,6 +135,10 @@ struct Batch {
     now: Timestamp,
     /// What is known of the death of all of them.
     evidence: Option<Value>,
+    /// Whatever replaces them is recovered work, also where nothing had started.
+    recovers: bool,
+    /// Pools by whose ramp one of them came that did not start.
+    ramps: BTreeSet<String>,
     attempts: BTreeMap<Token, Attempt>,
     tis: BTreeMap<TiKey, Ti>,
     versions: BTreeMap<i64, Arc<Version>>,
@@ -313,6 +319,7 @@ impl Batch {
         let mut change = TiChange::of(ti);
         change.to.state = to;
         follow(&mut change.to, report, verdict, now);
+        self.recover(attempt, verdict, &mut change.to);
         if verdict.event == TiEvent::Succeed || verdict.event == TiEvent::SkipItself {
             // Before a first attempt there was nobody who left anything.
             if attempt.attempt_number > 1 || !report.outputs.is_empty() {
@@ -355,6 +362,20 @@ impl Batch {
         self.tis.insert(ti.key, change.to.clone());
         self.changes.push(change);
         Ok(())
+    }
+
+    /// What replaces a loss comes back by the ramp, as does what came by it before and did not start.
+    fn recover(&mut self, attempt: &Attempt, verdict: &Verdict, to: &mut Ti) {
+        let has_not_started = verdict.outcome == Outcome::NeverRan;
+        if has_not_started {
+            self.ramps.extend(attempt.ramp.clone());
+        }
+        let again = has_not_started && attempt.ramp.is_some();
+        if to.state == TiState::Scheduled
+            && (verdict.outcome == Outcome::Lost || self.recovers || again)
+        {
+            to.next_why = RECOVERS.into();
+        }
     }
 
     /// Who says so: whoever the evidence names, or else the worker.
@@ -411,6 +432,7 @@ impl Batch {
             return Err(conflict("a task instance").into());
         }
         xcom::replace(tx, &self.outputs).await?;
+        ramp::failed(tx, &self.ramps).await?;
         mark_heads(tx, &self.marks).await
     }
 }

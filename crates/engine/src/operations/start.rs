@@ -1,6 +1,6 @@
 //! claimed -> running: a worker execs only after this was accepted.
 
-use super::{Answer, Refused, owner};
+use super::{Answer, Refused, owner, ramp};
 use crate::Cx;
 use crate::contention;
 use crate::error::EngineError;
@@ -13,7 +13,7 @@ use fencepost_core::state::{AttemptState, Outcome};
 use fencepost_store::query::attempt::{self, Attempt, Started};
 use fencepost_store::query::event;
 use fencepost_store::query::task_instance::{self, Ti, TiChange, TiKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::try_join;
 
 /// A start that is asked for.
@@ -86,6 +86,7 @@ async fn start_once(
     if !is_admitted && !starts.is_empty() {
         return Err(gate::shut("start").into());
     }
+    let started: BTreeSet<Token> = starts.iter().map(|start| start.token).collect();
     let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, "worker")).collect();
     try_join!(
         biased;
@@ -93,6 +94,8 @@ async fn start_once(
         task_instance::change(&tx, &changes),
         event::append(&tx, lines),
     )?;
+    let started = attempts.values().filter(|attempt| started.contains(&attempt.token));
+    ramp::succeeded(cx, &tx, started).await?;
     tx.commit().await?;
     Ok(answers)
 }

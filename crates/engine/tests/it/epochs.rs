@@ -2,9 +2,9 @@
 //! the next pass dispatches in a new one (I2, I20).
 
 use crate::world::{Place, World};
+use fencepost_engine::Pass;
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::scheduler::Scheduler;
-use fencepost_engine::{Pass, Settings};
 use fencepost_store::query::listing::attempts::{AttemptFilter, page};
 use fencepost_store::query::listing::events::{self, EventFilter};
 
@@ -23,7 +23,7 @@ async fn queued(world: &World) -> Vec<u32> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i2_on_another_server_the_next_pass_dispatches_in_a_new_epoch() {
-    let world = World::at(Place::database(), &[ONE], Settings::default(), 1).await;
+    let world = World::at(Place::database(), &[ONE], World::settings(), 1).await;
     world.trigger("d", "r").await;
     Scheduler.pass(&world.cx).await.unwrap();
     let Place::Database(database) = &world.place else { panic!("it is on a server") };

@@ -24,7 +24,7 @@ tasks:
 ";
 
 async fn world(guards: Guards) -> World {
-    let settings = Settings { guards, ..Settings::default() };
+    let settings = Settings { guards, ..World::settings() };
     let mut world = World::with(&[ONE], settings, 1).await;
     world.share(&["one"], 1).await;
     world.script(|_| stay());

@@ -63,7 +63,7 @@ fn luck(what: &crate::world::What, seed: u64) -> Act {
 }
 
 async fn world(seed: u64) -> World {
-    let settings = Settings { requeue_limit: 4, ..Settings::default() };
+    let settings = Settings { requeue_limit: 4, ..World::settings() };
     let mut world = World::with(&[], settings, seed).await;
     set_pool(&world, 3).await.unwrap();
     world.load("mixed.yaml", MIXED).await;

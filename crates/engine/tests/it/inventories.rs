@@ -24,7 +24,7 @@ tasks:
 
 /// A world whose worker is played by hand, with `t` waiting to be claimed.
 async fn world(guards: Guards) -> (World, JobId) {
-    let settings = Settings { guards, ..Settings::default() };
+    let settings = Settings { guards, ..World::settings() };
     let mut world = World::with(&[ONE], settings, 1).await;
     world.settle().await;
     let job = world.workers[0].job.unwrap();

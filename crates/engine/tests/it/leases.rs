@@ -82,7 +82,7 @@ async fn a_clock_that_went_back_delays_a_declaration_by_one_ttl_at_most() {
 
 /// A beat arrives after the scan that found the job expired, and before its declaration.
 async fn beat_before_the_declaration(guards: Guards) -> JobState {
-    let settings = Settings { guards, ..Settings::default() };
+    let settings = Settings { guards, ..World::settings() };
     let mut world = World::with(&[ONE], settings, 1).await;
     world.share(&["one"], 0).await;
     world.workers[0].is_paused = true;

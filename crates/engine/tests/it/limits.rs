@@ -144,7 +144,7 @@ tasks:
   high: {run: x, priority_weight: 9}
 ";
     for seed in 0..10 {
-        let mut world = World::with(&[text], fencepost_engine::Settings::default(), seed).await;
+        let mut world = World::with(&[text], World::settings(), seed).await;
         world.workers[0].slots = 1;
         world.trigger("d", "r1").await;
         world.trigger("d", "r2").await;

@@ -15,6 +15,7 @@ mod interleavings;
 mod inventories;
 mod leases;
 mod limits;
+mod ramps;
 mod reconciling;
 mod reports;
 mod retries;

@@ -26,7 +26,7 @@ tasks:
 
 /// Two instances that wait under tokens of epoch 1, and a worker with a lease that is played by hand.
 async fn world(guards: Guards) -> (World, JobId) {
-    let settings = Settings { guards, ..Settings::default() };
+    let settings = Settings { guards, ..World::settings() };
     let mut world = World::with(&[TASKS], settings, 1).await;
     world.checks = false;
     world.share(&["one"], 0).await;

@@ -26,7 +26,7 @@ tasks:
 
 /// A world with one watching scheduler, and another scheduler with a lease of its own.
 async fn two_schedulers(guards: Guards) -> (World, Cx) {
-    let settings = Settings { guards, ..Settings::default() };
+    let settings = Settings { guards, ..World::settings() };
     let mut world = World::with(&[ONE], settings, 1).await;
     world.share(&["one"], 1).await;
     let own = enrolled(&world, "two").await;

@@ -3,7 +3,6 @@
 use crate::world::{World, exit, stay};
 use fencepost_core::state::{RunState, TiState};
 use fencepost_core::time::Span;
-use fencepost_engine::Settings;
 use fencepost_engine::operations::run_control::{delete_run, pause_dag};
 
 fn hourly(catchup: &str, more: &str) -> String {
@@ -147,7 +146,7 @@ async fn a_long_catchup_keeps_few_runs_waiting_and_makes_every_slot_once() {
 async fn a_random_series_of_jumps_crashes_and_pauses_makes_each_slot_once() {
     for seed in 0..30 {
         let text = hourly("true", "max_active_runs: 3");
-        let mut world = World::with(&[&text], Settings::default(), seed).await;
+        let mut world = World::with(&[&text], World::settings(), seed).await;
         world.checks = false;
         let random = world.random.clone();
         let mut newest = world.now();

@@ -3,9 +3,9 @@
 
 use crate::world::{Place, World};
 use fencepost_core::time::Span;
+use fencepost_engine::Pass;
 use fencepost_engine::error::EngineError;
 use fencepost_engine::scheduler::Scheduler;
-use fencepost_engine::{Pass, Settings};
 use fencepost_store::query::listing::events::{self, EventFilter};
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ async fn made(world: &World) -> (BTreeMap<String, usize>, usize) {
 async fn each_slot_has_one_run(locks: bool) {
     let files: Vec<String> = (0..DAGS).map(hourly).collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let world = World::at(Place::database(), &files, Settings::default(), 1).await;
+    let world = World::at(Place::database(), &files, World::settings(), 1).await;
     let schedulers: Vec<_> = (0..3).map(|_| world.another(locks)).collect();
     for hour in 0..=HOURS {
         // All of them wake up for the same slots.

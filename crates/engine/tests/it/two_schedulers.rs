@@ -11,7 +11,7 @@ use fencepost_engine::operations::run_control::cancel;
 use fencepost_engine::operations::trigger::trigger;
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
-use fencepost_engine::{Cx, Pass, Settings, doctor};
+use fencepost_engine::{Cx, Pass, doctor};
 use fencepost_store::query::{dag, pool, run};
 use fencepost_store::{StoreErrorKind, Tx};
 use std::collections::BTreeSet;
@@ -162,7 +162,7 @@ async fn is_done(cx: &Cx, scene: &Scene) -> bool {
 
 /// What went wrong.
 async fn play(locks: bool, limit: Duration) -> Vec<String> {
-    let world = World::at(Place::database(), &DAGS, Settings::default(), 1).await;
+    let world = World::at(Place::database(), &DAGS, World::settings(), 1).await;
     let change = PoolChange { slots: Some(4), description: None };
     pools::set(&world.cx, "p", &change, "me").await.unwrap();
     let scene = Arc::new(Scene::default());

@@ -79,7 +79,7 @@ async fn a_claim_is_not_taken_back_before_its_time() {
 
 #[tokio::test]
 async fn requeues_without_a_start_are_bounded_and_a_clear_begins_anew() {
-    let settings = Settings { requeue_limit: 3, ..Settings::default() };
+    let settings = Settings { requeue_limit: 3, ..World::settings() };
     let mut world = World::with(&[ONE], settings, 1).await;
     world.workers[0].is_paused = true;
     world.trigger("d", "r").await;
@@ -98,7 +98,7 @@ async fn requeues_without_a_start_are_bounded_and_a_clear_begins_anew() {
 
 #[tokio::test]
 async fn a_start_sets_the_count_of_requeues_back() {
-    let settings = Settings { requeue_limit: 3, ..Settings::default() };
+    let settings = Settings { requeue_limit: 3, ..World::settings() };
     let text = "
 dag_id: d
 tasks:

@@ -69,7 +69,12 @@ pub(crate) struct World {
 impl World {
     /// A world with one DAG file per text, named `dag0.yaml`, `dag1.yaml`, ..., and one worker.
     pub(crate) async fn of(files: &[&str]) -> Self {
-        Self::with(files, Settings::default(), 1).await
+        Self::with(files, Self::settings(), 1).await
+    }
+
+    /// The ramp of recovered work is the subject of its own tests: in the others it lets all go at once.
+    pub(crate) fn settings() -> Settings {
+        Settings { recovery_initial: 100, ..Settings::default() }
     }
 
     pub(crate) async fn with(files: &[&str], settings: Settings, seed: u64) -> Self {

@@ -3,7 +3,7 @@
 mod claim;
 pub(super) mod statements;
 
-pub use claim::{Claimer, Started, claim, hand_over, start, unstart};
+pub use claim::{Claimer, Started, claim, claim_by_ramp, hand_over, start, unstart};
 
 use crate::db::Columns;
 use crate::query::task_instance::TiKey;
@@ -52,6 +52,8 @@ pub struct Attempt {
     pub counted_as: Option<CountedAs>,
     pub evidence: Option<String>,
     pub report_digest: Option<String>,
+    /// It came back after a loss, by the ramp of that pool.
+    pub ramp: Option<String>,
 }
 
 macro_rules! columns {
@@ -60,7 +62,7 @@ macro_rules! columns {
          state, outcome, why, replaces, prev_outcome, queue, priority, queued_until, job_id, \
          worker, host, containment, start_id, boot_id, queued_at, claimed_at, started_at, \
          ended_at, stop_reason, stop_by, stop_at, stop_mark, reason, message, exit_code, signal, \
-         counted_as, evidence, report_digest"
+         counted_as, evidence, report_digest, ramp"
     };
 }
 
@@ -107,6 +109,7 @@ fn decode(row: Row) -> Result<Attempt, StoreError> {
         counted_as: c.opt_named(CountedAs::parse)?,
         evidence: c.opt_text()?,
         report_digest: c.opt_text()?,
+        ramp: Some(c.text()?).filter(|pool| !pool.is_empty()),
     })
 }
 
@@ -129,25 +132,27 @@ pub struct NewAttempt {
     pub queue: String,
     pub priority: i32,
     pub queued_until: Timestamp,
+    /// Replaces what was lost: the pool by whose ramp it comes back.
+    pub ramp: Option<String>,
 }
 
 const ATTEMPT_INSERT: Stmt = Stmt::same(
     "attempt_insert",
     "INSERT INTO attempt (token, attempt_id, run_pk, task_index, map_index, dag_id, try_number,
         attempt_number, state, why, replaces, prev_outcome, queue, priority, queued_until,
-        queued_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15)",
+        queued_at, ramp)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16)",
 )
 .batched(
     0,
     "INSERT INTO attempt (state, token, attempt_id, run_pk, task_index, map_index, \
         dag_id, try_number, attempt_number, why, replaces, prev_outcome, queue, priority, \
-        queued_until, queued_at) SELECT 'queued', u.* FROM unnest($1::bigint[], $2::text[], \
+        queued_until, queued_at, ramp) SELECT 'queued', u.* FROM unnest($1::bigint[], $2::text[], \
         $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], \
         $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::bigint[], \
-        $15::bigint[]) AS u(token, attempt_id, run_pk, task_index, map_index, dag_id, \
+        $15::bigint[], $16::text[]) AS u(token, attempt_id, run_pk, task_index, map_index, dag_id, \
         try_number, attempt_number, why, replaces, prev_outcome, queue, priority, \
-        queued_until, queued_at)",
+        queued_until, queued_at, ramp)",
 );
 
 /// Makes queued attempts.
@@ -171,6 +176,7 @@ pub async fn insert(tx: &Tx, attempts: &[NewAttempt]) -> Result<(), StoreError> 
                 a.priority,
                 a.queued_until,
                 tx.now(),
+                a.ramp.as_deref().unwrap_or_default(),
             ]
         })
         .collect();
@@ -372,12 +378,12 @@ const ATTEMPT_UNCLAIMED: Stmt = Stmt::same(
     concat!(
         "SELECT ",
         columns!(),
-        " FROM attempt WHERE state = 'queued' AND queued_until <= $1
+        " FROM attempt WHERE state = 'queued' AND ramp = '' AND queued_until <= $1
           ORDER BY queue, priority DESC, token LIMIT $2"
     ),
 );
 
-/// Queued attempts that nobody claimed in time.
+/// Queued attempts that nobody claimed in time. What waits for a ramp is not late.
 pub async fn unclaimed(tx: &Tx, limit: u32) -> Result<Vec<Attempt>, StoreError> {
     decode_all(tx.query(&ATTEMPT_UNCLAIMED, values![tx.now(), limit]).await?)
 }
@@ -482,11 +488,11 @@ pub async fn in_hand(tx: &Tx, run_pk: i64) -> Result<Vec<Attempt>, StoreError> {
 
 const ATTEMPT_ANY_QUEUED: Stmt = Stmt::same(
     "attempt_any_queued",
-    "SELECT token FROM attempt WHERE state = 'queued' AND queue = $1
+    "SELECT token FROM attempt WHERE state = 'queued' AND ramp = '' AND queue = $1
      ORDER BY priority DESC, token LIMIT 1",
 );
 
-/// Whether anything waits in a queue.
+/// Whether anything waits in a queue that no ramp holds back.
 pub async fn any_queued(tx: &Tx, queue: &str) -> Result<bool, StoreError> {
     Ok(tx.query_opt(&ATTEMPT_ANY_QUEUED, values![queue]).await?.is_some())
 }

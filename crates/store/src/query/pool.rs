@@ -38,6 +38,14 @@ pub async fn list(tx: &Tx) -> Result<Vec<Pool>, StoreError> {
         .collect()
 }
 
+const POOL_SLOTS: Stmt = Stmt::same("pool_slots", "SELECT slots FROM pool WHERE name = $1");
+
+/// The size of a pool.
+pub async fn slots(tx: &Tx, name: &str) -> Result<Option<i64>, StoreError> {
+    let row = tx.query_opt(&POOL_SLOTS, values![name]).await?;
+    row.map(|row| row.columns("pool").int()).transpose()
+}
+
 const POOL_LOCK: Stmt =
     Stmt::same("pool_lock", "SELECT name FROM pool WHERE name = $1").locking(" FOR UPDATE");
 const POOL_TAKE: Stmt = Stmt::same("pool_take", "SELECT name FROM pool WHERE name = $1")
@@ -202,6 +210,7 @@ pub async fn active(tx: &Tx) -> Result<Vec<Active>, StoreError> {
 
 pub(super) const STATEMENTS: &[Stmt] = &[
     POOL_LIST,
+    POOL_SLOTS,
     POOL_LOCK,
     POOL_TAKE,
     POOL_SHRUNK,

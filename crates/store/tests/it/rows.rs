@@ -130,6 +130,7 @@ pub(crate) fn ti(key: TiKey, state: TiState) -> Ti {
 
 pub(crate) fn new_attempt(ti: TiKey, token: Token) -> NewAttempt {
     NewAttempt {
+        ramp: None,
         token,
         attempt_id: AttemptId::from_u128(u128::try_from(token.as_i64()).unwrap()),
         ti,

@@ -8,11 +8,27 @@ pub(super) const ATTEMPT_CLAIM: Stmt = Stmt::split(
     "UPDATE attempt SET state = 'claimed', job_id = $1, worker = $2, host = $3, claimed_at = $4,
         call = $7
      WHERE state = 'queued' AND token IN (
-        SELECT token FROM attempt WHERE state = 'queued' AND queue = $5
+        SELECT token FROM attempt WHERE state = 'queued' AND ramp = '' AND queue = $5
         ORDER BY priority DESC, token LIMIT $6)
      RETURNING token",
     "WITH picked AS MATERIALIZED (
-        SELECT token FROM attempt WHERE state = 'queued' AND queue = $5
+        SELECT token FROM attempt WHERE state = 'queued' AND ramp = '' AND queue = $5
+        ORDER BY priority DESC, token LIMIT $6 FOR UPDATE SKIP LOCKED)
+     UPDATE attempt a SET state = 'claimed', job_id = $1, worker = $2, host = $3, claimed_at = $4,
+        call = $7
+     FROM picked WHERE a.token = picked.token RETURNING a.token",
+);
+
+pub(super) const ATTEMPT_CLAIM_RAMP: Stmt = Stmt::split(
+    "attempt_claim_ramp",
+    "UPDATE attempt SET state = 'claimed', job_id = $1, worker = $2, host = $3, claimed_at = $4,
+        call = $7
+     WHERE state = 'queued' AND token IN (
+        SELECT token FROM attempt WHERE state = 'queued' AND ramp = $8 AND queue = $5
+        ORDER BY priority DESC, token LIMIT $6)
+     RETURNING token",
+    "WITH picked AS MATERIALIZED (
+        SELECT token FROM attempt WHERE state = 'queued' AND ramp = $8 AND queue = $5
         ORDER BY priority DESC, token LIMIT $6 FOR UPDATE SKIP LOCKED)
      UPDATE attempt a SET state = 'claimed', job_id = $1, worker = $2, host = $3, claimed_at = $4,
         call = $7
@@ -29,7 +45,7 @@ pub struct Claimer<'a> {
     pub call: i64,
 }
 
-/// Claims up to `limit` queued attempts of a queue, the highest priority first.
+/// Claims up to `limit` queued attempts of a queue that no ramp holds back, the highest priority first.
 pub async fn claim(
     tx: &Tx,
     by: Claimer<'_>,
@@ -38,6 +54,18 @@ pub async fn claim(
 ) -> Result<Vec<Token>, StoreError> {
     let values = values![by.job_id, by.worker, by.host, tx.now(), queue, limit, by.call];
     let rows = tx.query(&ATTEMPT_CLAIM, values).await?;
+    rows.into_iter().map(|row| row.columns("attempt").token()).collect()
+}
+
+/// The same of those that the ramp of a pool lets go.
+pub async fn claim_by_ramp(
+    tx: &Tx,
+    by: Claimer<'_>,
+    (pool, queue): (&str, &str),
+    limit: u32,
+) -> Result<Vec<Token>, StoreError> {
+    let values = values![by.job_id, by.worker, by.host, tx.now(), queue, limit, by.call, pool];
+    let rows = tx.query(&ATTEMPT_CLAIM_RAMP, values).await?;
     rows.into_iter().map(|row| row.columns("attempt").token()).collect()
 }
 

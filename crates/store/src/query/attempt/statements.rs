@@ -9,6 +9,7 @@ pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     super::ATTEMPT_BY_ID,
     super::ATTEMPT_OF_TI,
     super::claim::ATTEMPT_CLAIM,
+    super::claim::ATTEMPT_CLAIM_RAMP,
     super::claim::ATTEMPT_START,
     super::claim::ATTEMPT_UNSTART,
     super::ATTEMPT_END,

@@ -174,6 +174,14 @@ impl Draw {
             "dag" => self.name("d", 2),
             "runid" => self.name("r", 4),
             "pool" => self.name("p", 2),
+            // The pool whose ramp an attempt comes by; mostly none.
+            "ramp" => {
+                if self.one_in(3) {
+                    self.name("p", 2)
+                } else {
+                    Value::from("")
+                }
+            }
             "queue" => self.name("q", 2),
             "name" => self.name("n", 2),
             "xname" => self.name("x", 2),

@@ -12,12 +12,13 @@ api_token_page id limit
 api_token_revoke id now
 api_token_admins
 api_token_revoke_made_by id now
-*attempt_insert token uuid run task map dag n n why token0 outcome queue n past now
+*attempt_insert token uuid run task map dag n n why token0 outcome queue n past now ramp
 attempt_get token
 attempt_look token
 attempt_by_id uuid
 attempt_of_ti run task map
 *attempt_claim job name name now queue limit n
+*attempt_claim_ramp job name name now queue limit n pool
 *attempt_start token job word uuid now n
 attempt_unstart token job
 attempt_end token astate outcome word word? n? n? counted word? word? now word?
@@ -165,6 +166,14 @@ outbox_done n
 outbox_again n now word
 outbox_next
 pool_list
+pool_slots pool
+ramp_next ramp
+ramp_waiting pool queue limit
+ramp_list
+ramp_get pool
+*ramp_make pool n past n
+ramp_set pool n past n
+~ramp_over past
 pool_lock pool
 pool_take pool
 pool_shrunk
@@ -256,7 +265,7 @@ audit_doubled_slots =0 =9
 installation_make id now
 job_insert =00000000-0000-0000-0000-000000000001 =worker =running name name n n uuid name home name queue n n? n now now now? never flag =1 n
 lease_assert =00000000-0000-0000-0000-000000000001 =1
-attempt_insert =1 uuid =2 =0 =-1 =d0 n n why =0 outcome =q0 n past now
+attempt_insert =1 uuid =2 =0 =-1 =d0 n n why =0 outcome =q0 n past now =
 attempt_claim =00000000-0000-0000-0000-000000000001 name name now =q0 =1 n
 attempt_start =1 =00000000-0000-0000-0000-000000000001 word uuid now n
 attempt_level =1 name

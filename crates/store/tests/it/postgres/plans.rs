@@ -8,9 +8,11 @@ use tokio_postgres::{Client, NoTls};
 const ROWS: u32 = 40_000;
 
 /// A hot statement, the values to explain it with, and the index that it is to use.
-const HOT: [(&str, &str, &str); 9] = [
+const HOT: [(&str, &str, &str); 11] = [
     ("attempt_claim", "'j', 'w', 'h', 1, 'default', 100, 1", "attempt_queued"),
+    ("attempt_claim_ramp", "'j', 'w', 'h', 1, 'default', 100, 1, 'p'", "attempt_queued"),
     ("attempt_any_queued", "'default'", "attempt_queued"),
+    ("ramp_next", "''", "attempt_queued"),
     ("ti_candidates", "'d', 'p', 9, 0, 0, -9, 128", "ti_scheduled"),
     ("ti_next_pair", "'', ''", "ti_scheduled"),
     ("ti_forward_due", "0, 0, 0, 1000", "ti_forward"),

@@ -11,9 +11,12 @@ use rusqlite::Connection;
 
 /// The golden list: a statement, and what its plan must contain.
 const GOLDEN: &str = "
-    attempt_claim        COVERING INDEX attempt_queued (queue=?)
-    attempt_any_queued   COVERING INDEX attempt_queued (queue=?)
-    attempt_unclaimed    INDEX attempt_queued
+    attempt_claim        COVERING INDEX attempt_queued (ramp=? AND queue=?)
+    attempt_claim_ramp   COVERING INDEX attempt_queued (ramp=? AND queue=?)
+    attempt_any_queued   COVERING INDEX attempt_queued (ramp=? AND queue=?)
+    attempt_unclaimed    INDEX attempt_queued (ramp=?)
+    ramp_next            COVERING INDEX attempt_queued (ramp>?)
+    ramp_waiting         COVERING INDEX attempt_queued (ramp=? AND queue=?)
     attempt_unstarted    INDEX attempt_unstarted (claimed_at<?)
     attempt_open         INDEX attempt_open (job_id=? AND token>?)
     attempt_left         INDEX attempt_open (job_id=? AND token>?)
