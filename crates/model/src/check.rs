@@ -44,7 +44,12 @@ fn budgets(world: &World, state: &State) -> Option<Broken> {
     if world.faults.failover > 0 {
         return None;
     }
+    let of_workers = world.faults.of_workers();
     let mut tis = state.store.tis.iter().enumerate();
+    if !of_workers && let Some((number, _)) = tis.clone().find(|(_, ti)| ti.infra_losses > 0) {
+        let what = format!("t{number} was lost, though nothing befell a worker");
+        return Some(Broken { invariant: "I10", what });
+    }
     tis.find_map(|(number, ti)| {
         let begun = state.witness.begun.iter().filter(|(_, of)| usize::from(*of) == number).count();
         let allowed = 1 + usize::from(ti.infra_losses);

@@ -39,6 +39,15 @@ pub struct Faults {
     pub cancel: u8,
 }
 
+impl Faults {
+    /// Whether anything befalls workers, what they run or their calls.
+    pub(crate) const fn of_workers(&self) -> bool {
+        let machines = self.crash + self.pause + self.partition + self.part_all + self.shim;
+        let calls = self.server_stall + self.late_request + self.late_reply + self.twice;
+        machines + calls + self.servers_away + self.store_away + self.failover > 0
+    }
+}
+
 /// Calls that messages may be late or doubled of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Late {

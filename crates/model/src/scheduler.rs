@@ -39,7 +39,13 @@ pub(crate) fn due(world: &World, state: &State) -> Vec<Intent> {
     let left = state.store.jobs.iter().filter(|row| row.pages);
     due.extend(left.map(|row| Intent::Settle(row.job)));
     let tis = u8::try_from(state.store.tis.len()).unwrap_or(u8::MAX);
-    due.extend((0..tis).filter(|ti| dispatch::is_due(world, state, *ti)).map(Intent::Dispatch));
+    // Of those that nothing has happened to yet one is as good as another.
+    let is_twin = |ti: u8| {
+        let (before, rest) = state.store.tis.split_at(usize::from(ti));
+        rest.first().is_some_and(|row| row.token.is_none() && before.contains(row))
+    };
+    let may = |ti: &u8| dispatch::is_due(world, state, *ti) && !is_twin(*ti);
+    due.extend((0..tis).filter(may).map(Intent::Dispatch));
     due.extend(unstarted(world, state).into_iter().map(Intent::TakeBack));
     if epoch::is_due(world, state) {
         due.push(Intent::Reconcile);

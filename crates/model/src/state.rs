@@ -175,6 +175,8 @@ pub struct Worker {
     pub holder: Option<Holder>,
     /// The epoch in which it has reconciled.
     pub reached: u32,
+    /// That, or the epoch of its first beat; 0: it has not been answered yet, and does nothing.
+    pub come: u32,
     pub is_behind: bool,
     pub calls: i64,
     /// Polls without an answer.

@@ -22,6 +22,8 @@ pub enum Step {
     Tick,
     Join(u8),
     Register(u8, Way),
+    /// Its first beat: before it was answered it does nothing.
+    Greet(u8),
     Claim(u8, Way),
     Start(u8, Token, Way),
     Launch(u8, Token),
@@ -62,6 +64,7 @@ impl Step {
             | Self::Fault(Fault::Beat(_, way)) => *way,
             Self::Tick
             | Self::Join(_)
+            | Self::Greet(_)
             | Self::Launch(..)
             | Self::Begin(..)
             | Self::Exit(..)
@@ -179,6 +182,10 @@ fn worker_steps(world: &World, state: &State, slot: u8, steps: &mut Vec<Step>) {
     };
     if !worker.is_registered {
         push(world.late.register, &|way| Step::Register(slot, way));
+        return;
+    }
+    if worker.come == 0 && !worker.is_over {
+        push(false, &|_| Step::Greet(slot));
         return;
     }
     for held in &worker.held {
@@ -320,6 +327,7 @@ fn take(world: &World, before: &State, step: &Step) -> State {
             worker::join(world, state, *slot);
         }
         Step::Rejoin(slot) => worker::join(world, state, *slot),
+        Step::Greet(slot) => worker::beat(world, state, *slot),
         Step::Register(slot, way) => worker::register(world, state, *slot, *way),
         Step::Claim(slot, way) => worker::claim(world, state, *slot, *way),
         Step::Start(slot, token, way) => worker::start(world, state, *slot, (*token, *way)),

@@ -36,6 +36,7 @@ impl Worker {
             is_over: false,
             holder: None,
             reached: 0,
+            come: 0,
             is_behind: true,
             calls: 0,
             polls: Vec::new(),
@@ -321,8 +322,11 @@ fn registered(state: &mut State, slot: u8, open: &[(Token, u8, bool)]) {
 
 fn acknowledged(world: &World, state: &mut State, slot: u8, beaten: Beaten) {
     if beaten.is_over {
-        state.worker_mut(slot).is_over = true;
         fence(world, state, slot);
+        let worker = state.worker_mut(slot);
+        worker.is_over = true;
+        // What was not looked at yet it will find again.
+        worker.held.retain(|held| !held.is_inherited);
         return;
     }
     let home = usize::from(state.worker(slot).home);
@@ -331,8 +335,11 @@ fn acknowledged(world: &World, state: &mut State, slot: u8, beaten: Beaten) {
     if beaten.is_reconciled {
         worker.reached = beaten.epoch;
     }
+    if beaten.is_reconciled || worker.come == 0 {
+        worker.come = worker.come.max(beaten.epoch);
+    }
     if let (Some(holder), Some(beat)) = (&mut worker.holder, beaten.beat)
-        && acknowledges(worker.reached, beaten.epoch, world.guards)
+        && acknowledges(worker.come, beaten.epoch, world.guards)
     {
         holder.acknowledged(beat);
     }

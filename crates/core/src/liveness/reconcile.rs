@@ -44,14 +44,15 @@ impl Reconciliation {
     }
 }
 
-/// Whether an answer given in an epoch counts as an acknowledgement of a beat, for a worker that
-/// reconciled last in `reached` (0: in none yet).
+/// Whether an answer given in an epoch counts as an acknowledgement of a beat, for a worker that has come
+/// to the epoch `come`: the one in which it reconciled last, or that of its first beat (0: it has not been
+/// answered yet).
 ///
 /// For one lease after an epoch began everybody is waited for, and then no longer. So a worker that
 /// beats and does not come to the epoch (its loop stands still, its answers are lost) must have ended
 /// what it runs by then: its lease counts from its last beat before.
-pub const fn acknowledges(reached: u32, epoch: u32, guards: Guards) -> bool {
-    reached == 0 || epoch <= reached || !guards.on(Guard::EpochReconciliation)
+pub const fn acknowledges(come: u32, epoch: u32, guards: Guards) -> bool {
+    come == 0 || epoch <= come || !guards.on(Guard::EpochReconciliation)
 }
 
 /// Compares what a worker holds with what the store shows in its hands.

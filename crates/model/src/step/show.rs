@@ -37,6 +37,7 @@ impl fmt::Display for Step {
             Self::Tick => f.write_str("a second passes"),
             Self::Join(slot) => write!(f, "worker {slot}: a process starts"),
             Self::Register(slot, way) => write!(f, "worker {slot}: registers{way}"),
+            Self::Greet(slot) => write!(f, "worker {slot}: beats for the first time"),
             Self::Claim(slot, way) => write!(f, "worker {slot}: claims{way}"),
             Self::Start(slot, token, way) => write!(f, "worker {slot}: asks to start {token}{way}"),
             Self::Launch(slot, token) => write!(f, "worker {slot}: launches {token}"),

@@ -190,24 +190,49 @@ fn epochs() -> Worlds {
     ]
 }
 
-/// Two of each, and what comes together.
+/// What comes together.
 fn whole() -> Worlds {
+    let one = |world: World| World { schedulers: 1, homes: &[0], acting: 1, ..world };
+    let late = |world: World| World { late: Late::ALL, ..world };
     vec![
+        world("failover_late", &[], Faults { failover: 1, late_request: 1, late_reply: 1, ..NONE })
+            .map(|world| World { horizon: PEACE + 2, ..late(one(world)) }),
+        world("failover_twice", &[], Faults { failover: 2, ..NONE }).map(|world| World {
+            schedulers: 1,
+            horizon: PEACE + 3,
+            ..world
+        }),
+        world("failover_crash_two", &[], Faults { failover: 1, crash: 1, start: 1, ..NONE })
+            .map(|world| World { schedulers: 1, horizon: PEACE + 4, ..world }),
+        world(
+            "late_all",
+            &[],
+            Faults { crash: 1, start: 1, late_request: 1, late_reply: 1, ..NONE },
+        )
+        .map(|world| World { horizon: PEACE + 2, ..late(one(world)) }),
+        world("late_pause", &[], Faults { pause: 1, late_request: 1, ..NONE })
+            .map(|world| World { schedulers: 1, ..late(world) }),
+        world(
+            "cancel_late",
+            &[],
+            Faults { cancel: 1, crash: 1, start: 1, late_request: 1, twice: 1, ..NONE },
+        )
+        .map(|world| World { horizon: PEACE + 2, ..late(one(world)) }),
+        world(
+            "schedulers",
+            &[],
+            Faults { scheduler_crash: 1, scheduler_pause: 1, stall: 1, ..NONE },
+        )
+        .map(|world| World { horizon: PEACE + 6, homes: &[0], acting: 1, ..world }),
+        world("failover_parted", &[], Faults { failover: 1, partition: 1, ..NONE })
+            .map(|world| World { schedulers: 1, horizon: PEACE + 5, ..world }),
         world("two_of_each", &[], Faults { crash: 1, start: 1, partition: 1, ..NONE })
             .map(|world| World { tis: 2, is_long: true, schedulers: 1, ..world }),
         world(
             "two_of_each_long",
             &[],
-            Faults {
-                crash: 1,
-                start: 1,
-                pause: 1,
-                partition: 1,
-                stall: 1,
-                late_request: 1,
-                ..NONE
-            },
+            Faults { crash: 1, start: 1, pause: 1, late_request: 1, ..NONE },
         )
-        .map(|world| World { tis: 2, is_long: true, late: Late::ALL, ..world }),
+        .map(|world| World { tis: 2, is_long: true, ..late(world) }),
     ]
 }

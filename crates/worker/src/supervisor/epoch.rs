@@ -21,6 +21,8 @@ pub(super) struct Epochs {
     kept: AtomicU32,
     /// The one in which it has reconciled.
     reached: AtomicU32,
+    /// That, or the one of its first beat.
+    come: AtomicU32,
     /// A whole inventory is due.
     is_behind: AtomicBool,
 }
@@ -53,6 +55,9 @@ pub(super) async fn note(shared: &Arc<Shared>, answer: &Beaten) {
     if !keep(shared, answer.epoch).await {
         return;
     }
+    if answer.is_reconciled || epochs.come.load(Ordering::SeqCst) == 0 {
+        epochs.come.fetch_max(answer.epoch, Ordering::SeqCst);
+    }
     if answer.is_reconciled {
         epochs.reached.store(answer.epoch, Ordering::SeqCst);
     }
@@ -63,8 +68,8 @@ pub(super) async fn note(shared: &Arc<Shared>, answer: &Beaten) {
 
 /// Whether an answer prolongs the lease: not in an epoch that this worker has not come to.
 pub(super) fn counts(shared: &Shared, answer: &Beaten) -> bool {
-    let reached = shared.epochs.reached.load(Ordering::SeqCst);
-    reconcile::acknowledges(reached, answer.epoch, shared.settings.guards)
+    let come = shared.epochs.come.load(Ordering::SeqCst);
+    reconcile::acknowledges(come, answer.epoch, shared.settings.guards)
 }
 
 /// Keeps an epoch if it is the highest; false if it cannot be written, and then nothing is done in it.
