@@ -77,9 +77,7 @@ async fn accepted(shared: &Arc<Shared>, starts: Vec<Start>) -> Vec<Answer> {
 
 async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> Option<Ready> {
     if shared.was_reported(&assignment.token) {
-        // Claimed once more, after the store forgot its end: nothing is executed twice.
-        let why = "it ended here before, and the store has forgotten that".to_owned();
-        report::never_ran(shared, &assignment, &name, why).await;
+        ended_before(shared, &assignment, &name).await;
         return None;
     }
     let Ok(work) = assignment.work.clone() else {
@@ -87,20 +85,34 @@ async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> 
     };
     let (inner, own, dir_name) = (Arc::clone(shared), assignment.clone(), name.clone());
     let prepared = blocking(shared, move || {
+        // An earlier worker of this home may have told its end.
+        if inner.host.was_archived(&inner.settings.home, &dir_name) {
+            return Ok(None);
+        }
         let dir = inner.host.dir(&dir_name);
         let spec = spec(&inner, &dir, &own, &work);
         let prepared = inner.host.prepare(&dir_name, &spec, inner.lease())?;
         inner.host.write_files(&dir_name, &for_task(&inner, &own, &work))?;
-        Ok(prepared)
+        Ok(Some(prepared))
     })
     .await;
     match prepared {
-        Ok(prepared) => Some(Ready { assignment, name, prepared: Some(prepared) }),
+        Ok(None) => {
+            ended_before(shared, &assignment, &name).await;
+            None
+        }
+        Ok(prepared) => Some(Ready { assignment, name, prepared }),
         Err(error) => {
             hand_back(shared, assignment, name, &error).await;
             None
         }
     }
+}
+
+/// Claimed once more, after the store forgot its end: nothing is executed twice.
+async fn ended_before(shared: &Arc<Shared>, assignment: &Assignment, name: &str) {
+    let why = "it ended here before, and the store has forgotten that".to_owned();
+    report::never_ran(shared, assignment, name, why).await;
 }
 
 /// The claim cannot be started here (a full disk, a missing right): it goes back, unstarted.

@@ -4,7 +4,7 @@
 use crate::bench::{Bench, shim_exe};
 use fencepost_api::execution::{
     Answer, Assignment, Beat, Beaten, Ended, ExecutionApi, LogAnswer, LogPiece, Poll, Polled,
-    RefusedReason, Register, Registered, Reply, Report, Says, Start, TakeOver,
+    RefusedReason, Register, Registered, Reply, Report, Says, Start, TakeOver, Work,
 };
 use fencepost_core::guard::{Guard, Guards};
 use fencepost_core::hook::Hooks;
@@ -12,7 +12,7 @@ use fencepost_core::lease::LeaseSettings;
 use fencepost_core::time::Span;
 use fencepost_worker::attempt::{HomeBoot, OsHost};
 use fencepost_worker::clock::ClockKind;
-use fencepost_worker::supervisor::{Identity, Settings, Supervisor};
+use fencepost_worker::supervisor::{Identity, Settings, Supervisor, archived};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,22 @@ fn assignment(token: &str) -> Assignment {
         map_index: -1,
         try_number: 1,
         attempt_number: 1,
-        work: Err("it is never run".into()),
+        work: Ok(Work {
+            argv: vec!["true".into()],
+            script: None,
+            env: Vec::new(),
+            params: serde_json::Value::Null,
+            inputs: serde_json::Value::Null,
+            working_dir: None,
+            run_as_user: None,
+            containment: "auto".into(),
+            execution_timeout_ms: None,
+            stall_timeout_ms: None,
+            kill_grace_ms: None,
+            graceful_exit_codes: Vec::new(),
+            checkpoint: None,
+            outputs: Vec::new(),
+        }),
         credential: None,
     }
 }
@@ -205,6 +220,26 @@ async fn one_that_never_ran_never_starts_whatever_reply_still_arrives() {
     assert_eq!((first.says, first.epoch, first.reconciles), (Says::All, 2, true));
     assert!(first.call < starts.borrow()[0].call, "calls are numbered in one row");
     assert_eq!(std::fs::read_to_string(bench.file("home").join("epoch")).unwrap(), "3\n");
+    worker.abort();
+}
+
+#[tokio::test]
+async fn what_ended_in_its_home_is_not_executed_again_though_the_store_has_forgotten_it() {
+    let bench = Bench::new();
+    let quiet = |_| Beaten { epoch: 2, is_reconciled: true, ..Beaten::default() };
+    let server = server(quiet, false);
+    // Its first poll is answered with what ended under an earlier worker.
+    *server.polls.lock().unwrap() = 1;
+    let worker = worker(&bench, &server, |_| {});
+    std::fs::create_dir_all(archived(&bench.file("home"), NEXT)).unwrap();
+    let (_stop, stopped) = watch::channel(false);
+    let worker = tokio::spawn(worker.run(stopped));
+    let mut reports = server.reports.subscribe();
+    let told = reports.wait_for(|reports| !reports.is_empty());
+    let told =
+        tokio::time::timeout(Duration::from_mins(1), told).await.unwrap().unwrap()[0].clone();
+    assert_eq!((told.token.as_str(), &told.ended), (NEXT, &Ended::NeverRan));
+    assert!(server.starts.borrow().is_empty(), "it was started once more");
     worker.abort();
 }
 
