@@ -13,6 +13,7 @@ mod books;
 mod check;
 pub mod fault;
 mod host;
+pub mod mark;
 mod net;
 mod scheduler;
 pub mod search;

@@ -57,6 +57,8 @@ fn main() -> ExitCode {
             "{}: {} states, {} steps, {} deep",
             world.name, found.states, found.steps, found.depth
         );
+        let marks = found.marks.iter().map(|(mark, count)| format!("{mark} {count}"));
+        println!("    {}", marks.collect::<Vec<String>>().join(", "));
         if let Some(counterexample) = found.counterexample {
             println!("{counterexample}");
             is_well = false;

@@ -7,13 +7,14 @@
 //! stateright was looked at: it brings a web server, and its fingerprints are half as long.
 
 use crate::check;
+use crate::mark;
 use crate::state::{Broken, State};
 use crate::step::{Step, apply, steps};
 use crate::world::World;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use siphasher::sip128::{Hasher128, SipHasher13};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 /// What a search saw.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Found {
     pub states: usize,
     pub steps: usize,
     pub depth: usize,
+    /// How often each branch was taken.
+    pub marks: BTreeMap<&'static str, usize>,
     pub counterexample: Option<Counterexample>,
 }
 
@@ -56,12 +59,16 @@ pub fn search(world: &World) -> Found {
     let mut seen: HashSet<u128> = HashSet::from([hash(&first)]);
     let mut nodes = vec![Node { parent: 0, step: 0, depth: 0 }];
     let mut edge: VecDeque<(u32, State)> = VecDeque::from([(0, first)]);
-    let mut found = Found { states: 1, steps: 0, depth: 0, counterexample: None };
+    let mut found =
+        Found { states: 1, steps: 0, depth: 0, marks: BTreeMap::new(), counterexample: None };
     while let Some((number, state)) = edge.pop_front() {
         let depth = nodes[number as usize].depth;
         for (step, taken) in steps(world, &state).iter().zip(0_u16..) {
             found.steps += 1;
             let next = apply(world, &state, step);
+            for mark in mark::of(&state, step, &next) {
+                *found.marks.entry(mark).or_default() += 1;
+            }
             if !seen.insert(hash(&next)) {
                 continue;
             }

@@ -32,7 +32,7 @@ pub fn find(name: &str) -> Option<World> {
 
 /// Every world.
 pub fn all() -> Vec<World> {
-    let made = [leases(), tokens(), homes(), epochs(), whole()];
+    let made = [leases(), tokens(), homes(), epochs(), whole(), long()];
     made.into_iter().flatten().flatten().collect()
 }
 
@@ -184,7 +184,7 @@ fn epochs() -> Worlds {
             Faults { failover: 1, ..NONE },
         )
         .map(|world| World { schedulers: 1, horizon: PEACE + 4, ..world }),
-        world("failover_and_crash", &[], Faults { failover: 1, crash: 1, start: 1, ..NONE }).map(
+        world("failover_successor", &[], Faults { failover: 1, crash: 1, start: 1, ..NONE }).map(
             |world| World { schedulers: 1, horizon: PEACE + 2, homes: &[0], acting: 1, ..world },
         ),
     ]
@@ -202,8 +202,6 @@ fn whole() -> Worlds {
             horizon: PEACE + 3,
             ..world
         }),
-        world("failover_crash_two", &[], Faults { failover: 1, crash: 1, start: 1, ..NONE })
-            .map(|world| World { schedulers: 1, horizon: PEACE + 4, ..world }),
         world(
             "late_all",
             &[],
@@ -212,27 +210,36 @@ fn whole() -> Worlds {
         .map(|world| World { horizon: PEACE + 2, ..late(one(world)) }),
         world("late_pause", &[], Faults { pause: 1, late_request: 1, ..NONE })
             .map(|world| World { schedulers: 1, ..late(world) }),
-        world(
-            "cancel_late",
-            &[],
-            Faults { cancel: 1, crash: 1, start: 1, late_request: 1, twice: 1, ..NONE },
-        )
-        .map(|world| World { horizon: PEACE + 2, ..late(one(world)) }),
-        world(
-            "schedulers",
-            &[],
-            Faults { scheduler_crash: 1, scheduler_pause: 1, stall: 1, ..NONE },
-        )
-        .map(|world| World { horizon: PEACE + 6, homes: &[0], acting: 1, ..world }),
-        world("failover_parted", &[], Faults { failover: 1, partition: 1, ..NONE })
-            .map(|world| World { schedulers: 1, horizon: PEACE + 5, ..world }),
-        world("two_of_each", &[], Faults { crash: 1, start: 1, partition: 1, ..NONE })
-            .map(|world| World { tis: 2, is_long: true, schedulers: 1, ..world }),
-        world(
-            "two_of_each_long",
-            &[],
-            Faults { crash: 1, start: 1, pause: 1, late_request: 1, ..NONE },
-        )
-        .map(|world| World { tis: 2, is_long: true, ..late(world) }),
+        world("cancel_late", &[], Faults { cancel: 1, crash: 1, start: 1, twice: 1, ..NONE })
+            .map(|world| World { horizon: PEACE + 2, ..late(one(world)) }),
+        world("scheduler_killed", &[], Faults { scheduler_crash: 1, ..NONE }).map(|world| World {
+            homes: &[0],
+            acting: 1,
+            ..world
+        }),
+        world("scheduler_paused", &[], Faults { scheduler_pause: 1, ..NONE })
+            .map(|world| World { horizon: PEACE + 6, ..world }),
+        world("two_of_each", &[], Faults { partition: 1, ..NONE }).map(|world| World {
+            tis: 2,
+            schedulers: 1,
+            ..world
+        }),
+    ]
+}
+
+/// The long form: two of each, and more that goes wrong.
+fn long() -> Worlds {
+    let long = |world: World| World { is_long: true, schedulers: 1, ..world };
+    let late = |world: World| World { late: Late::ALL, ..world };
+    vec![
+        world("failover_parted", &[], Faults { failover: 1, partition: 1, ..NONE }).map(long),
+        world("failover_crash", &[], Faults { failover: 1, crash: 1, start: 1, ..NONE })
+            .map(|world| World { horizon: PEACE + 4, ..long(world) }),
+        world("two_of_each_crash", &[], Faults { crash: 1, start: 1, partition: 1, ..NONE })
+            .map(|world| World { tis: 2, ..long(world) }),
+        world("two_of_each_late", &[], Faults { pause: 1, late_request: 1, ..NONE })
+            .map(|world| World { tis: 2, ..late(long(world)) }),
+        world("two_schedulers", &[], Faults { scheduler_pause: 1, partition: 1, ..NONE })
+            .map(|world| World { schedulers: 2, ..long(world) }),
     ]
 }
