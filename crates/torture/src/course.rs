@@ -31,6 +31,8 @@ pub struct Order {
     pub seed: u64,
     pub kinds: Vec<Kind>,
     pub pairs: bool,
+    /// People cancel runs and clear tasks meanwhile.
+    pub meddles: bool,
     /// Faults wait until so many attempts run.
     pub least: usize,
     pub make: Make,
@@ -71,6 +73,9 @@ fn under_load(
     std::thread::scope(|scope| {
         scope.spawn(|| Person::new(it, record).trigger_until(&triggers_stop));
         scope.spawn(|| Person::new(it, record).look_after_until(&care_stops));
+        if order.meddles {
+            scope.spawn(|| Person::new(it, record).meddle_until(order.seed, &triggers_stop));
+        }
         let least = order.least;
         let started = wait_until(START_MS, || it.shims(None).len() >= least.max(1));
         if started {

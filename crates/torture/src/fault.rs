@@ -24,6 +24,11 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// SIGTERM: it ends in order, and is started again at once. A worker leaves to its shims what does not
+    /// end in time.
+    EndScheduler = "scheduler-term" [3_000],
+    EndServer = "server-term" [3_000],
+    EndWorker = "worker-term" [4_000],
     /// SIGKILL; it is started again after the span.
     KillScheduler = "scheduler-kill" [0, 3_000, 9_000],
     KillServer = "server-kill" [0, 3_000, 9_000],

@@ -26,12 +26,13 @@ pub const DATABASE: &str = "postgres";
 pub const TTL_NS: u64 = 6 * crate::clock::SECOND;
 
 /// Short leases, so that many faults fit into a minute.
-const SETTINGS: [(&str, &str); 11] = [
+const SETTINGS: [(&str, &str); 12] = [
     ("worker.lease_ttl", "6s"),
     ("worker.heartbeat_interval", "1s"),
     ("worker.self_fence", "4s"),
     ("worker.kill_grace", "1s"),
     ("worker.margin", "1s"),
+    ("worker.drain_timeout", "2s"),
     ("scheduler.lease_ttl", "6s"),
     ("scheduler.heartbeat_interval", "1s"),
     ("server.lease_ttl", "6s"),

@@ -44,6 +44,9 @@ struct Args {
     /// Each fault alone.
     #[arg(long)]
     alone: bool,
+    /// Nobody cancels or clears anything.
+    #[arg(long)]
+    calm: bool,
     /// Attempts that must run before a fault is done.
     #[arg(long, default_value_t = 10)]
     least: usize,
@@ -147,7 +150,7 @@ fn order(args: &Args) -> anyhow::Result<Order> {
     let pairs = !args.alone && !defence.is_some_and(|defence| defence.alone);
     let (seed, least) = (args.seed, args.least);
     say(&format!("seed {seed}, {seconds} s of faults"));
-    Ok(Order { seconds, seed, kinds, pairs, least, make })
+    Ok(Order { seconds, seed, kinds, pairs, meddles: !args.calm, least, make })
 }
 
 /// The binary of the roles; run by cargo, this program has it built first.
@@ -190,6 +193,9 @@ fn again(args: &Args, seconds: u64) -> String {
     }
     if let Some(name) = &args.without {
         text.push_str(&format!(" --unsafe {name}"));
+    }
+    if args.calm {
+        text.push_str(" --calm");
     }
     if args.alone {
         text.push_str(" --alone");

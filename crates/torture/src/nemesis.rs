@@ -73,6 +73,9 @@ fn inflict(it: &Installation, fault: &Fault) -> anyhow::Result<String> {
     let Fault { kind, pick, span_ms } = *fault;
     let of = |names: &[&'static str]| names[index(pick, names.len())];
     match kind {
+        Kind::EndScheduler => Ok(end(it, of(&SCHEDULERS), span_ms)),
+        Kind::EndServer => Ok(end(it, of(&SERVERS), span_ms)),
+        Kind::EndWorker => Ok(end(it, of(&WORKERS), span_ms)),
         Kind::KillScheduler => Ok(kill(it, of(&SCHEDULERS), span_ms)),
         Kind::KillServer => Ok(kill(it, of(&SERVERS), span_ms)),
         Kind::KillWorker => Ok(kill(it, of(&WORKERS), span_ms)),
@@ -111,6 +114,12 @@ fn inflict(it: &Installation, fault: &Fault) -> anyhow::Result<String> {
 
 fn kill(it: &Installation, name: &str, span_ms: u64) -> String {
     it.roles.kill(name, span_ms);
+    pause(span_ms);
+    name.into()
+}
+
+fn end(it: &Installation, name: &str, span_ms: u64) -> String {
+    it.roles.signal(name, Signal::TERM);
     pause(span_ms);
     name.into()
 }

@@ -3,6 +3,7 @@
 use crate::clock::{boot_ns, pause};
 use crate::dags::TRIGGERED;
 use crate::installation::{DATABASE, Installation};
+use crate::random::Random;
 use crate::record::{Record, Trigger};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,6 +97,37 @@ impl<'a> Person<'a> {
     pub fn open_runs(&self) -> Option<usize> {
         let open = "SELECT count(*) FROM run WHERE state IN ('queued', 'running')";
         self.it.cluster().sql(DATABASE, open).ok()?.trim().parse().ok()
+    }
+
+    /// Cancels runs and clears tasks, as it comes, until told to stop.
+    pub fn meddle_until(&self, seed: u64, stop: &AtomicBool) {
+        let mut random = Random::new(seed);
+        while !stop.load(Ordering::Relaxed) {
+            pause(random.between(1_500, 4_500));
+            let tasks = self.open_tasks();
+            let Some((dag, run, task)) = random.one_of(&tasks) else { continue };
+            let path = if random.between(0, 3) == 0 {
+                format!("/dags/{dag}/runs/{run}:cancel")
+            } else {
+                format!("/dags/{dag}/runs/{run}/tasks/{task}:clear")
+            };
+            // It may have ended, or no server may be there.
+            let _ = self.post(random.next(), &path, &json!({ "reason": "a person meddles" }), None);
+        }
+    }
+
+    /// Tasks of runs under way that have begun.
+    fn open_tasks(&self) -> Vec<(String, String, String)> {
+        let query = "SELECT t.dag_id || ' ' || r.run_id || ' ' || t.task_id \
+                     FROM task_instance t JOIN run r USING (run_pk) \
+                     WHERE r.state = 'running' AND t.state NOT IN ('none', 'scheduled') \
+                     ORDER BY t.run_pk, t.task_index";
+        let text = self.it.cluster().sql(DATABASE, query).unwrap_or_default();
+        let read = |line: &str| {
+            let mut words = line.split(' ').map(ToOwned::to_owned);
+            Some((words.next()?, words.next()?, words.next()?))
+        };
+        text.lines().filter_map(read).collect()
     }
 
     /// Looks after what is held until told to stop.

@@ -94,8 +94,14 @@ fn handed_over(event: &crate::dump::Event) -> u64 {
 /// From the last sign of a lost execution to the first one of the next, in leases, rising.
 pub(super) fn recovery(facts: &Facts, all: &BTreeMap<TiKey, Vec<Execution>>) -> Vec<f64> {
     let ttl = facts.settled.ttl_ns.max(1) as f64;
+    let lost: BTreeSet<i64> = facts
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.outcome.as_deref() == Some("lost"))
+        .map(|attempt| attempt.token)
+        .collect();
     let pairs = all.values().flat_map(|executions| executions.windows(2));
-    let lost = pairs.filter(|pair| pair[0].status.is_none());
+    let lost = pairs.filter(|pair| lost.contains(&pair[0].token));
     let mut spans: Vec<f64> =
         lost.map(|pair| pair[1].first.saturating_sub(pair[0].last) as f64 / ttl).collect();
     spans.sort_by(f64::total_cmp);

@@ -46,7 +46,8 @@ pub(super) fn check(facts: &Facts, all: &BTreeMap<TiKey, Vec<Execution>>) -> Vec
 fn can_cost(fault: &Done) -> bool {
     match fault.kind.as_str() {
         // A second worker in a home goes on with what the first had.
-        "scheduler-kill" | "scheduler-stop" | "store-sessions-end" | "two-in-one-home" => false,
+        "scheduler-kill" | "scheduler-stop" | "scheduler-term" => false,
+        "store-sessions-end" | "worker-term" | "two-in-one-home" => false,
         "store-cut" | "store-delay" | "store-lost-answers" => !fault.target.starts_with('s'),
         "worker-kill" | "worker-stop" | "worker-cut" | "worker-refused" => fault.span_ms > SHORT_MS,
         _ => true,

@@ -328,6 +328,14 @@ fn what_nothing_can_have_cost_is_not_run_again() {
 }
 
 #[test]
+fn what_a_person_cancelled_fails_for_that() {
+    let mut world = World::sound();
+    world.0.instances[0].state = "failed".into();
+    world.0.runs[0].state = "cancelled".into();
+    assert_eq!(world.verdict().violations, []);
+}
+
+#[test]
 fn a_process_that_is_left_and_a_bad_record_are_violations() {
     let mut world = World::sound();
     world.executes(99, 101 * SECOND, None);
