@@ -165,8 +165,9 @@ pub fn judge(
         Ending::StallTimeout(code) if graceful(*code, task) => success("exit"),
         Ending::ExecutionTimeout(_) => user("execution_timeout"),
         Ending::StallTimeout(_) => user("stall_timeout"),
-        // A stop order that the store knows nothing of: ended by the worker on its own account.
-        Ending::Stopped => user("kill"),
+        // A stop order that the store knows nothing of: a standby lost it with the last commits, or the
+        // shim was told to end. Nothing that the task did.
+        Ending::Stopped => lost(Death::Orderly, task, budgets),
         Ending::CouldNotExec(code) => by_rules(*code, "could_not_exec", task, budgets, random)
             .unwrap_or_else(|| final_failure("could_not_exec")),
         Ending::Unusable(Unusable::Template) => final_failure("template_error"),

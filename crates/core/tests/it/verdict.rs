@@ -130,7 +130,16 @@ fn signals_and_time_outs_are_charged_to_the_user() {
         let stall = Ending::StallTimeout(code);
         check(stall, "failed Retry stall_timeout user 5m", "failed Fail stall_timeout user");
     }
-    check(Ending::Stopped, "failed Retry kill user 5m", "failed Fail kill user");
+}
+
+/// What ended it the store has forgotten, or somebody told its shim: the platform pays (I8).
+#[test]
+fn a_stop_that_the_store_knows_nothing_of_is_a_loss_and_no_failure() {
+    same(Ending::Stopped, "lost Replace lost infra");
+    let spent = Budgets { infra_losses: 2, ..last_try() };
+    assert_eq!(said(&Ending::Stopped, None, &spent, None), "lost Fail infra_retries_spent infra");
+    let deaths = Budgets { single_deaths: 2, ..fresh() };
+    assert_eq!(said(&Ending::Stopped, None, &deaths, None), "lost Replace lost infra");
 }
 
 /// After our own signal only a listed code, or a success that was written before it, is success.
