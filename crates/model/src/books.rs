@@ -82,7 +82,7 @@ fn attempt(state: &State, row: &AttemptRow) -> AuditAttempt {
         outcome: row.outcome,
         counted_as: row.infra.then_some(CountedAs::Infra),
         owned: row.job.is_some(),
-        abandoned: is_over && row.state != AttemptState::Ended,
+        abandoned: is_over && !matches!(row.state, AttemptState::Ended | AttemptState::LostOpen),
         started: row.start_id.is_some(),
         holds: u32::from(row.holds),
     }

@@ -18,6 +18,7 @@ pub const ALL: &[&str] = &[
     "late_report_refused",
     "lost",
     "never_ran",
+    "opened",
     "reattached",
     "reconciled",
     "replaced",
@@ -106,6 +107,9 @@ fn of_store(before: &State, after: &State, marks: &mut Vec<&'static str>) {
         }
         if was.state == AttemptState::Claimed && row.state == was.state && was.call != row.call {
             marks.push("claim_kept");
+        }
+        if row.state == AttemptState::LostOpen && was.state != row.state {
+            marks.push("opened");
         }
         if was.outcome.is_none() {
             match row.outcome {

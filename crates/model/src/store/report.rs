@@ -49,8 +49,8 @@ const fn ending(end: End) -> Ending {
 pub(crate) fn settle(world: &World, state: &mut State, job: Job) {
     let Some(row) = state.store.job(job) else { return };
     let death = if row.alone { Death::Single } else { Death::Orderly };
-    let open: Vec<(Token, AttemptState)> =
-        state.store.open_of(job).map(|row| (row.token, row.state)).collect();
+    let left = state.store.open_of(job).filter(|row| row.state != AttemptState::LostOpen);
+    let open: Vec<(Token, AttemptState)> = left.map(|row| (row.token, row.state)).collect();
     for (token, attempt) in open {
         let ending = match attempt {
             AttemptState::Queued | AttemptState::Claimed => Ending::NeverRan,
@@ -82,7 +82,7 @@ fn take(world: &World, state: &mut State, job: Job, said: Said<'_>) -> bool {
     if (is_late || is_superseded) && checks {
         return false;
     }
-    let is_foreign = attempt.job != Some(job) && !is_late;
+    let is_foreign = attempt.job != Some(job) && !is_late && !is_kin(state, &attempt, job);
     let is_early = matches!(attempt.state, AttemptState::Queued | AttemptState::Claimed)
         && *ending != Ending::NeverRan;
     if is_foreign || is_early {
@@ -90,6 +90,13 @@ fn take(world: &World, state: &mut State, job: Job, said: Said<'_>) -> bool {
     }
     let verdict = verdict(world, &attempt, &ti, ending);
     apply(state, &attempt, &ti, (&verdict, digest, ending))
+}
+
+/// An open lost attempt whose owner was an earlier job in the reporter's home: it may say that it is gone.
+fn is_kin(state: &State, attempt: &AttemptRow, job: Job) -> bool {
+    let home = |job: Job| state.store.job(job).map(|row| row.home);
+    let owner = attempt.job.filter(|_| attempt.state == AttemptState::LostOpen);
+    owner.is_some_and(|owner| home(owner) == home(job))
 }
 
 fn verdict(world: &World, attempt: &AttemptRow, ti: &TiRow, ending: &Ending) -> Verdict {
@@ -124,7 +131,9 @@ fn apply(state: &mut State, attempt: &AttemptRow, ti: &TiRow, judged: Judged<'_>
     let (verdict, digest, ending) = judged;
     let token = attempt.token;
     let is_late = attempt.state == AttemptState::Ended;
-    let ended = attempt_next(attempt.state, AttemptEvent::End(verdict.outcome));
+    let event =
+        if verdict.stays_open { AttemptEvent::Open } else { AttemptEvent::End(verdict.outcome) };
+    let ended = attempt_next(attempt.state, event);
     if ended.is_err() && !is_late {
         return false;
     }
@@ -137,9 +146,15 @@ fn apply(state: &mut State, attempt: &AttemptRow, ti: &TiRow, judged: Judged<'_>
         state.witness.breaks("I3", what);
     }
     if let Some(row) = state.store.attempt_mut(token).filter(|_| !is_late) {
-        (row.state, row.outcome) = (AttemptState::Ended, Some(verdict.outcome));
-        (row.digest, row.holds) = (digest, false);
-        row.infra = verdict.counted_as == CountedAs::Infra;
+        // Slots follow the processes, which ended by their own deadline.
+        row.holds = false;
+        if verdict.stays_open {
+            row.state = AttemptState::LostOpen;
+        } else {
+            (row.state, row.outcome) = (AttemptState::Ended, Some(verdict.outcome));
+            row.digest = digest;
+            row.infra = verdict.counted_as == CountedAs::Infra;
+        }
     }
     if let Some(row) = state.store.tis.get_mut(usize::from(attempt.ti)) {
         let never_ran = verdict.outcome == Outcome::NeverRan;

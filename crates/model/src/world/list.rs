@@ -2,6 +2,7 @@
 
 use super::{PEACE, World};
 use crate::fault::{Faults, Late};
+use fencepost_core::dag::{Replace, Task};
 use fencepost_core::guard::Guard;
 
 const NONE: Faults = Faults {
@@ -135,6 +136,10 @@ fn tokens() -> Worlds {
                 late: Late { claim: true, beat: true, start: true, ..Late::NONE },
                 ..world
             }),
+        world("confirmed", &[], Faults { partition: 1, ..NONE }).map(|world| {
+            let task = Task { replace: Replace::AfterConfirmedDead, ..world.task.clone() };
+            World { task, schedulers: 1, ..world }
+        }),
         world("cancel", &[], Faults { cancel: 1, partition: 1, shim: 1, ..NONE })
             .map(|world| World { schedulers: 1, ..world }),
     ]

@@ -49,6 +49,7 @@ worlds! {
     late_report: ["lost", "replaced", "late_report_refused"],
     claims_of_the_dead: ["declared", "lost", "never_ran", "replaced"],
     slow_claim: ["start_refused"],
+    confirmed: ["declared", "opened", "lost", "replaced"],
     cancel: ["cancelled", "declared", "lost", "start_refused"],
     successor: ["handed_over", "reattached", "claim_kept", "start_taken_back", "lost"],
     late_registration: ["handed_over", "reattached"],
