@@ -23,8 +23,9 @@ pub(super) fn check(facts: &Facts, all: &BTreeMap<TiKey, Vec<Execution>>) -> Vec
         .collect();
     let starved = starved(facts);
     let is_for_nothing = |execution: &&Execution| {
-        let (from, to) =
-            (execution.last.saturating_sub(REACH * facts.settled.ttl_ns), execution.last);
+        // It lived on for a moment after its last sign.
+        let to = execution.last + STARVED_NS;
+        let from = execution.last.saturating_sub(REACH * facts.settled.ttl_ns);
         let costs = |fault: &Done| fault.began <= to && fault.ended >= from && can_cost(fault);
         lost.contains(&execution.token)
             && execution.status.is_none()

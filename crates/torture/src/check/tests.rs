@@ -41,7 +41,7 @@ impl World {
             ],
         ));
         world.job("lost", 2 * SECOND, 9 * SECOND);
-        world.fault("shim-kill", 2 * SECOND, 3 * SECOND);
+        world.fault("shim-kill", 3_050 * MS, 3_060 * MS);
         world
     }
 
