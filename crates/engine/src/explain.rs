@@ -209,8 +209,20 @@ async fn task_gates(
     }
     if ti.state == TiState::Held {
         let why = ti.reason.as_deref().unwrap_or("held");
-        gates.add("held", false, format!("held ({why}): a person must decide"));
-        let next = format!("fencepost tasks clear {} {} {}", run.dag_id, run.run_id, ti.task_id);
+        let (text, next) = if why == "awaiting_evidence" {
+            let token = ti.token.map_or_else(String::new, |token| token.to_string());
+            (
+                "evidence that its last attempt is gone starts it anew, or a person's word",
+                format!("fencepost attempts confirm-dead {token}"),
+            )
+        } else {
+            let (dag, run, task) = (&run.dag_id, &run.run_id, &ti.task_id);
+            (
+                "a person must decide",
+                format!("fencepost held resolve {dag} {run} {task} --as success|failed|rerun"),
+            )
+        };
+        gates.add("held", false, format!("held ({why}): {text}"));
         gates.hold(Vec::new(), Some(next));
     }
     if ti.recheck == 2 {

@@ -7,6 +7,7 @@ pub mod claim;
 pub mod clear;
 pub mod confirm_dead;
 pub mod dag_files;
+pub mod held;
 pub mod inspect;
 pub mod logs;
 pub mod mark;

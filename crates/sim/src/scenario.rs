@@ -269,6 +269,7 @@ async fn act(what: What, world: &World) -> Result<(), EngineError> {
                 map_index: None,
                 state,
                 dry_run: false,
+                only_held: false,
                 by: by(),
             };
             mark(&cx, &request).await.map(drop)

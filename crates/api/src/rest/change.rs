@@ -43,6 +43,19 @@ pub struct Mark {
     pub reason: Option<String>,
 }
 
+/// The body of `/held/{attempt}:resolve`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolve {
+    /// `success`, `failed` or `rerun`.
+    #[serde(rename = "as")]
+    pub decision: Word,
+    /// Nothing of the attempt runs any more: whoever asks vouches for that.
+    #[serde(default)]
+    pub confirm_dead: bool,
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
 /// The answer to clear and mark, also with `?dry_run=true`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangePlan {

@@ -26,7 +26,7 @@ mod token;
 mod worker;
 
 pub use attempt::{Attempt, AttemptQuery, Evidence};
-pub use change::{Action, Change, ChangePlan, Clear, Mark};
+pub use change::{Action, Change, ChangePlan, Clear, Mark, Resolve};
 pub use dag::{
     Dag, DagDetail, DagPatch, DagQuery, DagTask, DagVersion, DagVersionDetail, Diagnostic,
     ImportError, NextRun, Param, PauseEffect, RunDot, Slot, SlotQuery,

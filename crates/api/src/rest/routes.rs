@@ -184,6 +184,8 @@ routes! {
     ATTEMPT_LOG "attempt_log" Get "/attempts/{attempt}/log" RunRead "LogQuery -> LogPage";
     ATTEMPT_KILL "attempt_kill" Post "/attempts/{attempt}:kill" RunWrite "Action -> Attempt";
     ATTEMPT_CONFIRM_DEAD "attempt_confirm_dead" Post "/attempts/{attempt}:confirm-dead" RunWrite "Action -> Attempt";
+    HELD_LIST "held_list" Get "/held" RunRead "ListQuery -> Page<TaskInstance>: those that wait for a person or for evidence";
+    HELD_RESOLVE "held_resolve" Post "/held/{attempt}:resolve" RunWrite "Resolve -> Attempt; the task of the attempt is decided";
     EVENTS "events" Get "/events" RunRead "EventQuery -> Page<Event>, oldest first; long poll";
     POOL_LIST "pool_list" Get "/pools" DagRead "ListQuery -> Page<Pool>, by name";
     POOL_SHOW "pool_show" Get "/pools/{name}" DagRead "-> Pool";

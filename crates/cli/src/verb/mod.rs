@@ -13,6 +13,7 @@ mod events;
 mod explain;
 mod fence;
 mod health;
+mod held;
 mod init;
 mod inspect;
 mod logs;
@@ -61,6 +62,8 @@ pub(crate) enum Verb {
     Tasks(tasks::Tasks),
     #[command(subcommand)]
     Attempts(attempts::Attempts),
+    #[command(subcommand)]
+    Held(held::Held),
     Logs(logs::Logs),
     Explain(explain::ExplainArgs),
     Ps(ps::Ps),
@@ -108,6 +111,7 @@ impl Verb {
             Self::Runs(args) => runs::run(cx, args),
             Self::Tasks(args) => tasks::run(cx, args),
             Self::Attempts(args) => attempts::run(cx, args),
+            Self::Held(args) => held::run(cx, args),
             Self::Logs(args) => logs::run(cx, args),
             Self::Explain(args) => explain::run(cx, args),
             Self::Ps(args) => ps::run(cx, args),

@@ -35,6 +35,12 @@ pub(crate) struct TaskTarget {
 }
 
 impl TaskTarget {
+    /// The task, and which of its instances if only one is meant.
+    pub(crate) fn named(&self) -> Outcome<(String, Option<u32>)> {
+        let (task, index) = split(&self.task)?;
+        Ok((task.into(), self.map_index.or(index)))
+    }
+
     /// The task instance in an address: `load`, `load;3`.
     pub(crate) fn path(&self) -> Outcome<String> {
         let (task, index) = split(&self.task)?;

@@ -1,10 +1,10 @@
 //! Verbs that change something.
 
 use crate::process::{Call, Ran, fencepost};
-use crate::sample::{RUN, attempt, detail, run_in};
+use crate::sample::{RUN, attempt, detail, run_in, task};
 use crate::server::{Request, Server, nothing, ok, page, problem};
 use fencepost_api::problem::ProblemCode as P;
-use fencepost_api::rest::{Change, ChangePlan, PauseEffect, Pool, TokenCreated};
+use fencepost_api::rest::{Change, ChangePlan, PauseEffect, Pool, TaskInstance, TokenCreated};
 use serde_json::{Value, json};
 
 fn change(task_id: &str, from: &str, to: Option<&str>) -> Change {
@@ -62,6 +62,15 @@ fn server() -> Server {
                 first_logical_date: Some("2026-09-22T03:00:00.000Z".into()),
                 last_logical_date: Some("2026-09-22T03:00:00.000Z".into()),
             }),
+            ("GET", path) if path == "/held" || path.ends_with("/tasks") => {
+                let held = TaskInstance {
+                    reason: Some("awaiting_person".into()),
+                    attempt_id: Some(attempt(1).attempt_id),
+                    ..task("charge", "held")
+                };
+                page([held])
+            }
+            ("POST", path) if path.starts_with("/held/") => ok(attempt(1)),
             ("DELETE", _) => nothing(),
             (_, path) if path.starts_with("/attempts/") => ok(attempt(1)),
             (_, "/pools/p") => ok(pool),
@@ -191,6 +200,24 @@ fn stopping_needs_no_terminal_and_keeps_the_reason() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         assert_eq!((&sent[0].path, &sent[0].body["reason"]), (&path, &json!("bad")));
     }
+}
+
+#[test]
+fn what_is_held_is_decided_by_the_attempt_that_was_seen() {
+    let line = "held resolve sales_daily @latest charge --as success --reason paid";
+    let (ran, sent) = writes(&format!("{line} --yes"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(sent[0].path, format!("/held/{}:resolve", attempt(1).attempt_id));
+    let body = json!({"as": "success", "confirm_dead": false, "reason": "paid"});
+    assert_eq!(sent[0].body, body);
+    let (ran, sent) = writes(&format!("{line} --dry-run"));
+    assert_eq!((ran.code, sent.len()), (0, 0));
+    assert!(ran.stderr.contains("charge of sales_daily"), "{}", ran.stderr);
+    let (ran, _) = writes("held resolve sales_daily @latest charge --as perhaps --yes");
+    assert_eq!(ran.code, 2);
+    let (ran, _) = writes("held list -o json");
+    let listed: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(listed[0]["reason"], "awaiting_person");
 }
 
 #[test]

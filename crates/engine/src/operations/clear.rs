@@ -35,6 +35,8 @@ pub struct ClearRequest {
     pub map_index: Option<i32>,
     pub downstream: bool,
     pub only_failed: bool,
+    /// Whatever is not held stays as it is.
+    pub only_held: bool,
     pub new_keys: bool,
     pub dry_run: bool,
     pub by: String,
@@ -114,7 +116,8 @@ fn wanted(ti: &Ti, request: &ClearRequest) -> bool {
     let failed = matches!(ti.state, TiState::Failed | TiState::UpstreamFailed | TiState::Held);
     let index = request.map_index.is_none_or(|index| index == ti.key.map_index);
     let moved = !matches!(ti.state, TiState::None | TiState::Restarting);
-    index && moved && (!request.only_failed || failed)
+    let held = ti.state == TiState::Held;
+    index && moved && (!request.only_failed || failed) && (!request.only_held || held)
 }
 
 async fn apply(

@@ -21,6 +21,8 @@ pub struct MarkRequest {
     /// `success`, `failed` or `skipped`.
     pub state: TiState,
     pub dry_run: bool,
+    /// Whatever is not held stays as it is.
+    pub only_held: bool,
     pub by: String,
 }
 
@@ -50,6 +52,7 @@ pub async fn mark(cx: &Cx, request: &MarkRequest) -> Result<Vec<Ti>, EngineError
         .into_iter()
         .filter(|ti| request.map_index.is_none_or(|index| index == ti.key.map_index))
         .filter(|ti| ti.state != request.state)
+        .filter(|ti| !request.only_held || ti.state == TiState::Held)
         .collect();
     if request.dry_run || tis.is_empty() {
         return Ok(tis);

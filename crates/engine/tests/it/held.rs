@@ -7,6 +7,7 @@ use fencepost_core::time::Span;
 use fencepost_core::verdict::{Death, Ending};
 use fencepost_engine::operations::Answer;
 use fencepost_engine::operations::confirm_dead::confirm_dead;
+use fencepost_engine::operations::held::{Decision, Resolve, resolve};
 use fencepost_engine::operations::register::leave;
 use fencepost_engine::operations::report::report;
 use fencepost_engine::operations::run_control::AttemptRef;
@@ -215,4 +216,50 @@ async fn many_that_fall_silent_at_once_are_braked_and_no_sign_of_poison() {
     assert_eq!(world.ti("d", "r", "t").await.single_deaths, 0);
     let alerts = world.events().await.iter().filter(|e| e.kind == "mass_loss_braked").count();
     assert!(alerts >= 1);
+}
+
+async fn decided(world: &World, token: Token, decision: Decision, confirm_dead: bool) -> bool {
+    let (attempt, by) = (AttemptRef::Token(token), "anna".to_owned());
+    let request = Resolve { attempt, decision, confirm_dead, by, reason: None };
+    resolve(&world.cx, &request).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_person_s_decision_settles_what_is_held() {
+    for (decision, shown) in [
+        (Decision::Success, "success: t success"),
+        (Decision::Failed, "failed: t failed"),
+        (Decision::Rerun, "success: t success"),
+    ] {
+        let (mut world, token) = lost(HOLD).await;
+        assert!(decided(&world, token, decision, false).await);
+        world.finish().await;
+        assert_eq!(world.shown("d", "r").await, shown, "{decision:?}");
+        // What was decided is not decided again.
+        assert!(!decided(&world, token, Decision::Failed, false).await);
+        assert_eq!(world.shown("d", "r").await, shown, "{decision:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_rerun_waits_for_the_confirmed_death_where_the_task_wants_that() {
+    let (mut world, token) = lost(CONFIRMED).await;
+    assert!(decided(&world, token, Decision::Rerun, false).await);
+    world.live(TTL).await;
+    assert_eq!(world.ti("d", "r", "t").await.state, TiState::Held);
+    assert!(decided(&world, token, Decision::Rerun, true).await);
+    world.finish().await;
+    assert_eq!(world.shown("d", "r").await, "success: t success");
+}
+
+#[tokio::test]
+async fn a_decision_about_what_has_moved_on_stops_nothing() {
+    let (mut world, token) = lost(CONFIRMED).await;
+    confirmed(&world, token).await;
+    world.script(|_| stay());
+    world.settle().await;
+    assert_eq!(world.ti("d", "r", "t").await.state, TiState::Running);
+    assert!(!decided(&world, token, Decision::Failed, true).await);
+    world.settle().await;
+    assert_eq!(world.ti("d", "r", "t").await.state, TiState::Running);
 }

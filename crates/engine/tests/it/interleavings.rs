@@ -145,6 +145,7 @@ async fn person(world: &World) -> Result<(), EngineError> {
                 map_index: (task == "m").then(|| i32::try_from(random.below(3)).unwrap()),
                 state: states[random.below(3)],
                 dry_run: false,
+                only_held: false,
                 by: "me".into(),
             };
             mark(cx, &request).await.map(drop)

@@ -230,6 +230,7 @@ impl World {
             map_index,
             state,
             dry_run: false,
+            only_held: false,
             by: "me".into(),
         };
         mark(&self.cx, &request).await.unwrap();

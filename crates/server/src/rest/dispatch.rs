@@ -4,8 +4,8 @@ use super::answer::Done;
 use super::call::Call;
 use super::failure::Failure;
 use super::{
-    attempts, dags, events, health, logs, marks, openapi, pools, rendered, runs, schedule, system,
-    tasks, tokens, workers,
+    attempts, dags, events, health, held, logs, marks, openapi, pools, rendered, runs, schedule,
+    system, tasks, tokens, workers,
 };
 use fencepost_api::problem::ProblemCode;
 use std::future::ready;
@@ -70,6 +70,8 @@ fn handle(call: &Call) -> Answering<'_> {
         "attempt_log" => boxed(|| logs::show(call)),
         "attempt_kill" => boxed(|| attempts::kill(call)),
         "attempt_confirm_dead" => boxed(|| attempts::confirm_dead(call)),
+        "held_list" => boxed(|| held::list(call)),
+        "held_resolve" => boxed(|| held::resolve(call)),
         "events" => boxed(|| events::list(call)),
         "pool_list" => boxed(|| pools::list(call)),
         "pool_show" => boxed(|| pools::show(call)),

@@ -176,6 +176,7 @@ pub(super) async fn mark(call: &Call) -> Done {
             map_index,
             state,
             dry_run,
+            only_held: false,
             by: call.by().into(),
         };
         let marked = mark::mark(call.cx(), &request).await?;

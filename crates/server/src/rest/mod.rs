@@ -19,6 +19,7 @@ mod entry;
 mod events;
 mod failure;
 mod health;
+mod held;
 mod idempotency;
 mod logs;
 mod marks;

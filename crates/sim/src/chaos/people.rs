@@ -93,6 +93,7 @@ impl People {
             map_index: None,
             state: states[self.random.below(3)],
             dry_run: false,
+            only_held: false,
             by: "me".into(),
         };
         mark(&self.cx, &request).await.map(drop)

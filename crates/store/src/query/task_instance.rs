@@ -300,6 +300,23 @@ pub async fn list(
     decode_all(tx.query(&TI_LIST, values![run_pk, after.0, after.1, limit]).await?)
 }
 
+const TI_HELD: Stmt = Stmt::same(
+    "ti_held",
+    concat!(
+        "SELECT ",
+        columns!(""),
+        " FROM task_instance WHERE state = 'held'
+            AND (run_pk, task_index, map_index) > ($1, $2, $3)
+          ORDER BY run_pk, task_index, map_index LIMIT $4"
+    ),
+);
+
+/// Held instances of all runs, after one.
+pub async fn held(tx: &Tx, after: TiKey, limit: u32) -> Result<Vec<Ti>, StoreError> {
+    let values = values![after.run_pk, after.task_index, after.map_index, limit];
+    decode_all(tx.query(&TI_HELD, values).await?)
+}
+
 const TI_RETRY_DUE: Stmt = Stmt::same(
     "ti_retry_due",
     concat!(
@@ -430,6 +447,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     lock::TI_LOCK_UNFINISHED,
     TI_OF_TASK,
     TI_LIST,
+    TI_HELD,
     TI_RETRY_DUE,
     TI_NEXT_RETRY,
     TI_NEXT_PAIR,

@@ -225,6 +225,7 @@ ti_of_attempt token
 ti_head run task
 ti_of_task run task
 ti_list run task map limit
+ti_held run0 task map limit
 ti_retry_due past limit
 ti_next_retry
 ti_next_pair dag? pool?
