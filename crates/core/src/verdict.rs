@@ -11,7 +11,7 @@ use crate::time::Span;
 
 /// Exit status of a task that found itself fenced.
 pub const EXIT_FENCED: u8 = 76;
-/// Exit status that asks for a hold (from stage C on).
+/// Exit status that asks for a hold: a person decides.
 pub const EXIT_HOLD: u8 = 77;
 /// Exit status that asks for a deferral (from stage D on).
 pub const EXIT_DEFER: u8 = 100;
@@ -226,7 +226,7 @@ fn exited(code: u8, asked: Option<&Asked>, task: &Task, budgets: &Budgets, rando
         Some(Asked::Retry { after }) => {
             return failure("result_file", task, budgets, *after, random);
         }
-        Some(Asked::Hold) => return failure("not_supported", task, budgets, None, random),
+        Some(Asked::Hold) => return hold(),
         None => {}
     }
     if code == 0 {
@@ -238,13 +238,20 @@ fn exited(code: u8, asked: Option<&Asked>, task: &Task, budgets: &Budgets, rando
     let reason = match code {
         126 | 127 => "could_not_exec",
         EXIT_FENCED => "fence_conflict",
-        EXIT_HOLD | EXIT_DEFER => "not_supported",
+        EXIT_HOLD => "hold",
+        EXIT_DEFER => "not_supported",
         _ => "exit",
     };
     by_rules(code, reason, task, budgets, random).unwrap_or_else(|| match code {
         126 | 127 => final_failure(reason),
+        EXIT_HOLD => hold(),
         _ => failure(reason, task, budgets, None, random),
     })
+}
+
+/// The task itself asks for a person. Its attempt is over, and nobody pays.
+fn hold() -> Verdict {
+    Verdict::new(Outcome::Failed, TiEvent::Hold, "hold")
 }
 
 fn skipped(reason: &str) -> Verdict {

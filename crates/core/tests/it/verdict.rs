@@ -92,7 +92,7 @@ fn exit_codes_without_a_rule() {
         "failed Retry fence_conflict user 5m",
         "failed Fail fence_conflict user",
     );
-    check(Ending::Exit(77), "failed Retry not_supported user 5m", "failed Fail not_supported user");
+    same(Ending::Exit(77), "failed Hold hold none");
     check(
         Ending::Exit(100),
         "failed Retry not_supported user 5m",
@@ -183,7 +183,7 @@ fn the_result_file_goes_before_the_exit_code() {
     assert_eq!(word(soon(), &last_try()), "failed Fail result_file user");
     let plain = Asked::Retry { after: None };
     assert_eq!(word(plain, &fresh()), "failed Retry result_file user 5m");
-    assert_eq!(word(Asked::Hold, &fresh()), "failed Retry not_supported user 5m");
+    assert_eq!(word(Asked::Hold, &fresh()), "failed Hold hold none");
 }
 
 #[test]

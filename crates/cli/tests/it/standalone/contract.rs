@@ -70,7 +70,7 @@ fn a_task_gets_its_variables_and_files_and_nothing_of_the_hosts() {
     node.stop();
 }
 
-/// 0, 99, 75, 76, 77, 100, 126, 127 and a signal, without retries.
+/// 0, 99, 75, 76, 100, 126, 127 and a signal, without retries.
 #[test]
 fn exit_codes_mean_what_the_table_says() {
     let world = World::new();
@@ -79,7 +79,6 @@ fn exit_codes_mean_what_the_table_says() {
         ("skip", "exit 99", "skipped", "exit", "none"),
         ("tempfail", "exit 75", "failed", "exit", "user"),
         ("fenced", "exit 76", "failed", "fence_conflict", "user"),
-        ("hold", "exit 77", "failed", "not_supported", "user"),
         ("defer", "exit 100", "failed", "not_supported", "user"),
         ("missing", "/does/not/exist", "failed", "could_not_exec", "user"),
         ("killed", "kill -KILL $$", "failed", "signal", "user"),
@@ -111,6 +110,32 @@ fn exit_codes_mean_what_the_table_says() {
     }
     let missing = world.attempts("codes", "missing")[0].clone();
     assert_eq!(missing["exit_code"], 127);
+    world.assert_sound();
+    node.stop();
+}
+
+/// A task asks for a person, who has it run again and then decides.
+#[test]
+fn a_task_that_asks_for_a_person_is_held_until_one_decides() {
+    let world = World::new();
+    world.dag("asks", "tasks:\n  t:\n    retries: 3\n    run: exit 77\n");
+    let node = world.start();
+    world.trigger("asks");
+    for attempts in [1, 2] {
+        world.wait_task("asks", "t", "held");
+        let held = world.json(&["held", "list"]);
+        assert_eq!(held[0]["reason"], "awaiting_person", "{held:#}");
+        assert_eq!(held.as_array().map(Vec::len), Some(1));
+        let all = world.attempts("asks", "t");
+        assert_eq!(all.len(), attempts);
+        let last = &all[attempts - 1];
+        assert_eq!((&last["outcome"], &last["counted_as"]), (&"failed".into(), &"none".into()));
+        let decision = if attempts == 1 { "rerun" } else { "success" };
+        let line = ["held", "resolve", "asks", "@latest", "t", "--yes", "--as", decision];
+        world.must(&line);
+        wait_for("the decision to be seen", || world.json(&["held", "list"]) != held);
+    }
+    world.wait_state("asks", "success");
     world.assert_sound();
     node.stop();
 }

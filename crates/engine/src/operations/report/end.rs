@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 /// What a verdict writes into the task instance besides its state.
 pub(crate) fn follow(ti: &mut Ti, report: &EndReport, verdict: &Verdict, now: Timestamp) {
-    ti.reason = Some(verdict.reason.clone());
+    let asks = verdict.event == TiEvent::Hold && verdict.outcome == Outcome::Failed;
+    ti.reason = Some(if asks { "awaiting_person".into() } else { verdict.reason.clone() });
     ti.retry_at = None;
     if verdict.stays_open {
         // What it comes to is decided when its death is confirmed, or by a person.
