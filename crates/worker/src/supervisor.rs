@@ -295,9 +295,9 @@ impl Shared {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its end was accepted, if not too long ago.
-    fn was_reported(&self, token: &str) -> bool {
-        self.sent().iter().any(|sent| sent.report.token == token)
+    /// How it ended, if that was accepted and not too long ago.
+    fn reported(&self, token: &str) -> Option<report::Ended> {
+        self.sent().iter().find(|sent| sent.report.token == token).cloned()
     }
 
     fn active_tokens(&self) -> Vec<String> {

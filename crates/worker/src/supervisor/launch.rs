@@ -10,8 +10,16 @@ use std::sync::Arc;
 struct Ready {
     assignment: Assignment,
     name: String,
-    /// `None`: its work could not be rendered; it is started to be reported.
-    prepared: Option<Box<dyn PreparedAttempt>>,
+    how: How,
+}
+
+/// What is done once its start was accepted.
+enum How {
+    Launch(Box<dyn PreparedAttempt>),
+    /// Its work could not be rendered: it is started to be reported.
+    Unusable,
+    /// It ended here before, and the store has forgotten start and end: it is told again.
+    Again(Box<report::Ended>),
 }
 
 /// Starts fresh claims, beside the loop: an end of the loop does not cut a start in half.
@@ -76,12 +84,15 @@ async fn accepted(shared: &Arc<Shared>, starts: Vec<Start>) -> Vec<Answer> {
 }
 
 async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> Option<Ready> {
-    if shared.was_reported(&assignment.token) {
-        ended_before(shared, &assignment, &name).await;
-        return None;
+    if let Some(ended) = shared.reported(&assignment.token) {
+        if ended.report.ended == Ended::NeverRan {
+            ended_before(shared, &assignment, &name).await;
+            return None;
+        }
+        return Some(Ready { assignment, name, how: How::Again(Box::new(ended)) });
     }
     let Ok(work) = assignment.work.clone() else {
-        return Some(Ready { assignment, name, prepared: None });
+        return Some(Ready { assignment, name, how: How::Unusable });
     };
     let (inner, own, dir_name) = (Arc::clone(shared), assignment.clone(), name.clone());
     let prepared = blocking(shared, move || {
@@ -101,7 +112,7 @@ async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> 
             ended_before(shared, &assignment, &name).await;
             None
         }
-        Ok(prepared) => Some(Ready { assignment, name, prepared }),
+        Ok(Some(prepared)) => Some(Ready { assignment, name, how: How::Launch(prepared) }),
         Err(error) => {
             hand_back(shared, assignment, name, &error).await;
             None
@@ -109,7 +120,8 @@ async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> 
     }
 }
 
-/// Claimed once more, after the store forgot its end: nothing is executed twice.
+/// Claimed once more, after the store forgot its end, and how it ended is not known here any more: it is
+/// not executed under this token again.
 async fn ended_before(shared: &Arc<Shared>, assignment: &Assignment, name: &str) {
     let why = "it ended here before, and the store has forgotten that".to_owned();
     report::never_ran(shared, assignment, name, why).await;
@@ -125,8 +137,8 @@ async fn hand_back(shared: &Arc<Shared>, assignment: Assignment, name: String, e
 /// It is not to be started. Where the store may hold it for started all the same (the answer to an
 /// earlier request was lost, and a stop came since), it is told that nothing ran.
 async fn refuse(shared: &Arc<Shared>, ready: Ready, (reason, why): (RefusedReason, &str)) {
-    let Ready { assignment, name, prepared } = ready;
-    if let Some(prepared) = prepared {
+    let Ready { assignment, name, how } = ready;
+    if let How::Launch(prepared) = how {
         // What cannot be written now is proved by the next look at the directory.
         let _ = prepared.discard(why);
     }
@@ -138,10 +150,14 @@ async fn refuse(shared: &Arc<Shared>, ready: Ready, (reason, why): (RefusedReaso
 }
 
 async fn launch(shared: &Arc<Shared>, ready: Ready) {
-    let Ready { assignment, name, prepared } = ready;
-    let Some(prepared) = prepared else {
-        let why = assignment.work.clone().err().unwrap_or_default();
-        return report::unusable(shared, &assignment, &name, Ended::TemplateError, why).await;
+    let Ready { assignment, name, how } = ready;
+    let prepared = match how {
+        How::Launch(prepared) => prepared,
+        How::Unusable => {
+            let why = assignment.work.clone().err().unwrap_or_default();
+            return report::unusable(shared, &assignment, &name, Ended::TemplateError, why).await;
+        }
+        How::Again(ended) => return report::send(shared, ended.name, ended.report).await,
     };
     shared.pass("launching");
     match blocking(shared, move || prepared.launch()).await {

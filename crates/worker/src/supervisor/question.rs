@@ -53,7 +53,7 @@ fn known(shared: &Shared, token: &str) -> Known {
         return if is_ours { Known::Running(level) } else { Known::UnderWay };
     }
     active.insert(token.to_owned(), Active { name: token.to_owned(), ..Active::default() });
-    let sent = shared.sent().iter().find(|sent| sent.report.token == token).cloned();
+    let sent = shared.reported(token);
     sent.map_or(Known::Unknown, |sent| Known::Reported(Box::new(sent)))
 }
 

@@ -28,6 +28,8 @@ struct Server {
     answer: fn(usize) -> Beaten,
     /// It has nothing more to do, and says so at once.
     is_eager: bool,
+    /// It assigns one attempt that runs this, and once more when its end was reported; starts are accepted.
+    forgets: Option<Vec<String>>,
     polls: Mutex<u32>,
     /// Polls so far, at each beat.
     polls_at_beat: watch::Sender<Vec<u32>>,
@@ -74,6 +76,14 @@ impl Server {
             *polls
         };
         let assignments = match turn {
+            1 | 2 if self.forgets.is_some() => {
+                let mut reports = self.reports.subscribe();
+                let ended = usize::try_from(turn - 1).unwrap();
+                reports.wait_for(|reports| reports.len() >= ended).await.unwrap();
+                let mut again = assignment(NEXT);
+                again.work.as_mut().unwrap().argv = self.forgets.clone().unwrap();
+                vec![again]
+            }
             // Claimed long ago; the reply comes after the worker's answer.
             1 => {
                 let mut reports = self.reports.subscribe();
@@ -105,7 +115,8 @@ impl ExecutionApi for Server {
     }
     fn start(&self, _job_id: &str, starts: Vec<Start>) -> Reply<'_, Vec<Answer>> {
         let no = Answer::Refused { reason: RefusedReason::Superseded, detail: String::new() };
-        let answers = vec![no; starts.len()];
+        let answer = if self.forgets.is_some() { Answer::Accepted } else { no };
+        let answers = vec![answer; starts.len()];
         self.starts.send_modify(|all| all.extend(starts));
         Box::pin(async { Ok(answers) })
     }
@@ -186,6 +197,7 @@ fn server(answer: fn(usize) -> Beaten, is_eager: bool) -> Arc<Server> {
     Arc::new(Server {
         answer,
         is_eager,
+        forgets: None,
         // An eager one has given out everything already.
         polls: Mutex::new(if is_eager { 2 } else { 0 }),
         polls_at_beat: watch::Sender::default(),
@@ -240,6 +252,31 @@ async fn what_ended_in_its_home_is_not_executed_again_though_the_store_has_forgo
         tokio::time::timeout(Duration::from_mins(1), told).await.unwrap().unwrap()[0].clone();
     assert_eq!((told.token.as_str(), &told.ended), (NEXT, &Ended::NeverRan));
     assert!(server.starts.borrow().is_empty(), "it was started once more");
+    worker.abort();
+}
+
+/// The store has forgotten start and end of an attempt, and knows its claim: what its worker remembers of
+/// it is told again under the same token, and nothing is executed a second time.
+#[tokio::test]
+async fn an_end_that_the_store_has_forgotten_is_told_again() {
+    let bench = Bench::new();
+    let quiet = |_| Beaten { epoch: 2, is_reconciled: true, ..Beaten::default() };
+    let mut server = Arc::into_inner(server(quiet, false)).unwrap();
+    // A second execution would fail.
+    let folder = bench.file("once").to_string_lossy().into_owned();
+    server.forgets = Some(vec!["mkdir".into(), folder]);
+    let server = Arc::new(server);
+    let worker = worker(&bench, &server, |_| {});
+    let (_stop, stopped) = watch::channel(false);
+    let worker = tokio::spawn(worker.run(stopped));
+    let mut reports = server.reports.subscribe();
+    let told = reports.wait_for(|reports| reports.len() >= 2);
+    let told = tokio::time::timeout(Duration::from_mins(1), told).await.unwrap().unwrap().clone();
+    assert_eq!((told[0].token.as_str(), &told[0].ended), (NEXT, &Ended::Exit { code: 0 }));
+    assert_eq!(told[1], told[0]);
+    let starts = server.starts.borrow().clone();
+    assert_eq!(starts.len(), 2);
+    assert_ne!(starts[0].start_id, starts[1].start_id);
     worker.abort();
 }
 
