@@ -95,15 +95,19 @@ pub(super) async fn kill(call: &Call) -> Done {
         let tx = call.read().await?;
         find(&tx, call.arg(0)).await?
     };
-    let about = Event {
-        dag_id: Some(found.dag_id),
-        run_pk: Some(found.ti.run_pk),
-        map_index: Some(found.ti.map_index),
-        token: Some(found.token),
-        ..Event::default()
-    };
-    keep_reason(call, about, action.reason).await?;
+    keep_reason(call, about(found), action.reason).await?;
     show(call).await
+}
+
+/// What a line of the log says about an attempt.
+pub(super) fn about(attempt: Attempt) -> Event {
+    Event {
+        dag_id: Some(attempt.dag_id),
+        run_pk: Some(attempt.ti.run_pk),
+        map_index: Some(attempt.ti.map_index),
+        token: Some(attempt.token),
+        ..Event::default()
+    }
 }
 
 pub(super) async fn confirm_dead(call: &Call) -> Done {

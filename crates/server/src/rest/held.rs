@@ -9,7 +9,6 @@ use super::{attempts, cursor, task_view};
 use fencepost_api::rest::{ListQuery, Resolve};
 use fencepost_engine::operations::held::{self, Decision};
 use fencepost_engine::operations::run_control::AttemptRef;
-use fencepost_store::query::event::Event;
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, Ti, TiKey};
 use std::collections::BTreeMap;
@@ -62,13 +61,6 @@ pub(super) async fn resolve(call: &Call) -> Done {
         reason: body.reason.clone(),
     };
     let found = held::resolve(call.cx(), &request).await?;
-    let about = Event {
-        dag_id: Some(found.dag_id),
-        run_pk: Some(found.ti.run_pk),
-        map_index: Some(found.ti.map_index),
-        token: Some(found.token),
-        ..Event::default()
-    };
-    keep_reason(call, about, body.reason).await?;
+    keep_reason(call, attempts::about(found), body.reason).await?;
     attempts::show(call).await
 }

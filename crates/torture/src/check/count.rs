@@ -94,12 +94,7 @@ fn handed_over(event: &crate::dump::Event) -> u64 {
 /// From the last sign of a lost execution to the first one of the next, in leases, rising.
 pub(super) fn recovery(facts: &Facts, all: &BTreeMap<TiKey, Vec<Execution>>) -> Vec<f64> {
     let ttl = facts.settled.ttl_ns.max(1) as f64;
-    let lost: BTreeSet<i64> = facts
-        .attempts
-        .iter()
-        .filter(|attempt| attempt.outcome.as_deref() == Some("lost"))
-        .map(|attempt| attempt.token)
-        .collect();
+    let lost = facts.lost();
     let pairs = all.values().flat_map(|executions| executions.windows(2));
     let lost = pairs.filter(|pair| lost.contains(&pair[0].token));
     let mut spans: Vec<f64> =

@@ -5,6 +5,7 @@ use crate::ledger::{self, Line, TiKey};
 use crate::record::{Done, Instants, Record, Trigger};
 use crate::sink::{self, Mark};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// How the harness saw the end.
@@ -37,6 +38,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The tokens of attempts that count as lost.
+    pub(super) fn lost(&self) -> BTreeSet<i64> {
+        let lost = |attempt: &&Attempt| attempt.outcome.as_deref() == Some("lost");
+        self.attempts.iter().filter(lost).map(|attempt| attempt.token).collect()
+    }
+
     /// Reads a folder.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let record = Record::new(folder);

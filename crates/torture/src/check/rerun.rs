@@ -5,7 +5,7 @@ use super::{Execution, Facts, Promise, Violation};
 use crate::clock::{MS, SECOND};
 use crate::ledger::TiKey;
 use crate::record::Done;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A worker that is away for so long costs nothing: the fence, less two beats.
 const SHORT_MS: u64 = 2_000;
@@ -15,12 +15,7 @@ const STARVED_NS: u64 = SECOND;
 const REACH: u64 = 2;
 
 pub(super) fn check(facts: &Facts, all: &BTreeMap<TiKey, Vec<Execution>>) -> Vec<Violation> {
-    let lost: BTreeSet<i64> = facts
-        .attempts
-        .iter()
-        .filter(|attempt| attempt.outcome.as_deref() == Some("lost"))
-        .map(|attempt| attempt.token)
-        .collect();
+    let lost = facts.lost();
     let starved = starved(facts);
     let is_for_nothing = |execution: &&Execution| {
         // It lived on for a moment after its last sign.
