@@ -5,7 +5,8 @@
 //! counted, and tried again with the next turn: it stops neither the others nor the loop (I28).
 //!
 //! A turn that only the clock asks for begins with one look at the store: where that finds nothing to do,
-//! only the passes that never rest take part. Now and then all do, whatever the look says. One look also
+//! only the passes that never rest take part, also in the turn after it. Now and then all do, whatever the look
+//! says. One look also
 //! spares the turn that would only find that all that could move has moved.
 //!
 //! A role with a lease of its own turns only while that lease lets it act. Once it does not, or a
@@ -98,6 +99,8 @@ struct Rest {
     is_by_clock: bool,
     /// The last turn of all passes.
     all_at: Option<BootInstant>,
+    /// The timers of a look that found a quiet store: one scan goes by them, the next one looks again.
+    timers: Option<Report>,
 }
 
 impl Rest {
@@ -105,12 +108,18 @@ impl Rest {
     async fn quiet(&mut self, cx: &Cx, is_failing: bool) -> Option<Report> {
         let now = (cx.env.boottime)();
         let is_fresh = self.all_at.is_some_and(|at| now.since(at) < REST);
+        let timers = self.timers.take();
         if std::mem::take(&mut self.is_by_clock) && is_fresh && !is_failing {
+            let is_due = |at: Timestamp| at <= cx.store.clock().now();
+            if timers.as_ref().is_some_and(|timers| !timers.next_due.is_some_and(is_due)) {
+                return timers;
+            }
             // What fails here fails in the passes too, and is noted there.
             if let Ok((seen, timers)) = look(cx).await
                 && !seen.is_busy
                 && !seen.is_due
             {
+                self.timers = Some(timers.clone());
                 return Some(timers);
             }
         }

@@ -1,4 +1,4 @@
-//! Hints that there may be work. A hint only makes a pass earlier; losing one costs a scan.
+//! Hints that there may be work. A hint only makes a pass earlier; losing one costs a scan or two.
 
 use std::sync::Arc;
 use tokio::sync::Notify;
