@@ -10,8 +10,10 @@ mod epoch;
 mod guards;
 mod hooks;
 mod identity;
+mod journal;
 mod logs;
 mod member;
+mod ping;
 mod scheduler;
 mod serve;
 mod server;
@@ -50,7 +52,9 @@ use fencepost_worker::attempt::{AttemptHost, OsHost};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::home::{self, Home, HomeClaim, TakeOver};
 use fencepost_worker::supervisor::{self, Supervisor};
+use journal::Journal;
 use logs::HomeLogs;
+use ping::Pinger;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +82,8 @@ pub(crate) struct Options {
     pub(crate) crash: hooks::Crash,
     /// All on, but in builds with `guard-switches`, where `FENCEPOST_UNSAFE` names those that are off.
     pub(crate) guards: Guards,
+    /// A role of an installation: it keeps a journal, and says to the outside that it lives.
+    pub(crate) is_role: bool,
 }
 
 pub(crate) use guards::guards;
@@ -121,6 +127,7 @@ impl Node {
         prepare(&cx, path, &installation_id).await?;
         // Bound before anything runs, since the tasks are told where it is; served at the end.
         let listener = serve::bind(settings).await?;
+        let scraped = serve::bind_metrics(settings).await?;
         worker_settings.api = Some(serve::for_tasks(settings, &listener));
         let (stop, stopped) = watch::channel(false);
         let host = host(&options, &home)?;
@@ -136,6 +143,15 @@ impl Node {
         let trouble = worker.trouble();
         let worker = tokio::spawn(worker.run(stopped.clone()));
         let health = SharedHealth::default();
+        serve::listen_for_metrics(&cx, &options, scraped, &health, stopped.clone());
+        if options.is_role {
+            let journal = Journal::new(settings, "standalone");
+            journal.listen(&cx.meters);
+            journal.started(settings);
+            let meters = Arc::clone(&cx.meters);
+            let pinger = Pinger { health: Arc::clone(&health), meters, journal };
+            pinger.start(settings, stopped.clone())?;
+        }
         let passes = spawn_passes(&cx, effects::perform(path.clone()), &health, stopped.clone());
         let turns = tokio::spawn(turn(Arc::clone(&home)));
         ensure_owner_token(&cx, &path.join("token"))

@@ -36,6 +36,8 @@ pub struct Health {
     /// When the last whole turn ended without a failure, by the store's clock.
     pub last_turn_at: Option<Timestamp>,
     pub turns: u64,
+    /// Of them those without a failure: progress.
+    pub good: u64,
     /// The last failure of each pass that has failed since its last success.
     pub failing: BTreeMap<&'static str, String>,
 }
@@ -168,8 +170,11 @@ async fn turn(
     let is_quiet = quiet.is_some();
     let (mut whole, mut goes_on) = (quiet.unwrap_or_default(), false);
     for pass in passes.iter_mut().filter(|pass| !(is_quiet && pass.rests())) {
-        let name = pass.name();
-        match pass.pass(cx).await {
+        let (name, began) = (pass.name(), (cx.env.boottime)());
+        let done = pass.pass(cx).await;
+        let is_good = done.as_ref().is_ok_and(|report| report.troubles.is_empty());
+        cx.meters.turned(name, (cx.env.boottime)().since(began), is_good);
+        match done {
             // Nothing was changed; the next turn comes at once.
             Err(error) if contention::is_contended(&error) => whole.merge(soon(cx)),
             Ok(report) => {
@@ -188,6 +193,7 @@ async fn turn(
     let mut known = health.lock().unwrap_or_else(PoisonError::into_inner);
     known.turns += 1;
     if known.failing.is_empty() {
+        known.good += 1;
         known.last_turn_at = Some(cx.store.clock().now());
     }
     if let Some(own) = &cx.own {

@@ -18,6 +18,7 @@ pub mod explain;
 pub mod facts;
 pub mod liveness;
 pub mod log;
+pub mod meters;
 pub mod operations;
 pub mod outbox;
 pub mod reaper;
@@ -31,6 +32,7 @@ use fencepost_core::guard::{Guard, Guards};
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Store;
 use liveness::Own;
+use meters::Meters;
 use std::sync::Arc;
 use wake::Wakes;
 
@@ -77,6 +79,8 @@ pub struct Cx {
     pub catalog: Arc<Catalog>,
     pub wakes: Wakes,
     pub settings: Settings,
+    /// What this process counts.
+    pub meters: Arc<Meters>,
     /// Who acts: a role with a lease of its own. `None` in standalone mode.
     pub own: Option<Arc<Own>>,
 }
@@ -86,7 +90,9 @@ impl Cx {
     pub fn new(store: Store, env: Env, settings: Settings) -> Self {
         let catalog = Arc::new(Catalog::new(env.clone()));
         let wakes = Wakes::of(&store);
-        Self { store, env, catalog, wakes, settings, own: None }
+        let meters = Arc::new(Meters::new());
+        let store = meters.watch(&store);
+        Self { store, env, catalog, wakes, settings, meters, own: None }
     }
 
     /// The same context for a job: every writing transaction asserts that its lease is not over.

@@ -6,6 +6,7 @@
 pub mod auth;
 mod body;
 pub mod execution;
+pub mod metrics;
 pub mod render;
 pub mod rest;
 pub mod tls;

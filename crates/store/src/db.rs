@@ -15,7 +15,9 @@ pub use value::{Columns, Row, Value};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::migrate;
+use crate::query::event::Event;
 use crate::query::lease;
+use crate::witness::{Noted, Sign, Witness};
 use fencepost_core::hook::{HookVerdict, Hooks};
 use fencepost_core::id::JobId;
 use fencepost_core::time::Timestamp;
@@ -53,6 +55,7 @@ pub struct Store {
     driver: Driver,
     clock: StoreClock,
     hooks: Hooks,
+    witness: Witness,
     /// Whose lease each writing transaction asserts first.
     own: Option<(JobId, u32)>,
 }
@@ -80,13 +83,17 @@ impl Store {
         migrate::migrate_sqlite(path, clock.now())?;
         let writer = sqlite::Lane::writer(path)?;
         let reader = sqlite::Lane::readers(path, 2)?;
-        Ok(Self { driver: Driver::Sqlite { writer, reader }, clock, hooks, own: None })
+        Ok(Self::of(Driver::Sqlite { writer, reader }, clock, hooks))
     }
 
     /// A handle of one simulated process on a database in memory that others share with it.
     pub fn open_memory(db: &MemoryDb, clock: StoreClock, hooks: Hooks, way: Option<Way>) -> Self {
         let driver = Driver::Memory(sqlite::Inline::new(db.clone(), way));
-        Self { driver, clock, hooks, own: None }
+        Self::of(driver, clock, hooks)
+    }
+
+    fn of(driver: Driver, clock: StoreClock, hooks: Hooks) -> Self {
+        Self { driver, clock, hooks, witness: Witness::default(), own: None }
     }
 
     /// Opens a PostgreSQL store, which must be migrated already ([`crate::migrate_postgres`]): a role
@@ -98,7 +105,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let postgres = Arc::new(Postgres::open(url, options).await?);
         let clock = postgres.clock();
-        Ok(Self { driver: Driver::Postgres(postgres), clock, hooks, own: None })
+        Ok(Self::of(Driver::Postgres(postgres), clock, hooks))
     }
 
     /// The installation that a SQLite file belongs to; `None` if there is no file, or it is fresh.
@@ -114,14 +121,20 @@ impl Store {
     /// each other share one sync of the disk; on PostgreSQL each sees what is committed, statement
     /// by statement, and locks the rows that it decides on.
     pub async fn begin(&self, op: &'static str) -> Result<Tx, StoreError> {
-        let tx = self.open(op, true).await?;
+        let tx = self.witness.judged(self.open(op, true).await)?;
         if let Some((job, epoch)) = self.own
             && !lease::assert_own(&tx, job, epoch).await?
         {
             let message = format!("job {job} is not running in epoch {epoch}");
-            return Err(StoreError::new(StoreErrorKind::Fenced, op, message));
+            let fenced = StoreError::new(StoreErrorKind::Fenced, op, message);
+            return self.witness.judged(Err(fenced));
         }
         Ok(tx)
+    }
+
+    /// The same store, whose transactions are witnessed.
+    pub fn witnessed(&self, witness: Witness) -> Self {
+        Self { witness, ..self.clone() }
     }
 
     /// The same store for a job: every transaction that may write begins with the assertion that the
@@ -133,7 +146,7 @@ impl Store {
 
     /// Begins a transaction that only reads: one snapshot, beside the writers.
     pub async fn read(&self, op: &'static str) -> Result<Tx, StoreError> {
-        self.open(op, false).await
+        self.witness.judged(self.open(op, false).await)
     }
 
     async fn open(&self, op: &'static str, writes: bool) -> Result<Tx, StoreError> {
@@ -153,7 +166,9 @@ impl Store {
                 (Session::Postgres(session), now)
             }
         };
-        Ok(Tx { op, session, now, hooks: self.hooks.clone(), turn: Mutex::new(()) })
+        self.witness.tell(Sign::Answered);
+        let (hooks, witness) = (self.hooks.clone(), self.witness.clone());
+        Ok(Tx { op, session, now, hooks, witness, noted: Noted::default(), turn: Mutex::new(()) })
     }
 
     /// The store's clock. On PostgreSQL an estimate for waits; what is kept comes from [`Tx::now`].
@@ -193,6 +208,8 @@ pub struct Tx {
     session: Session,
     now: Timestamp,
     hooks: Hooks,
+    witness: Witness,
+    noted: Noted,
     /// Who sends a statement has it: first come, first sent.
     turn: Mutex<()>,
 }
@@ -240,7 +257,20 @@ impl Tx {
         Ok(self.run(stmt, sets).await?.1)
     }
 
+    /// These lines are witnessed once this transaction has committed.
+    pub fn note(&self, events: &[Event]) {
+        self.noted.add(&self.witness, events);
+    }
+
     async fn run(
+        &self,
+        stmt: &Stmt,
+        sets: Vec<Vec<Value>>,
+    ) -> Result<(Vec<Row>, Vec<u64>), StoreError> {
+        self.witness.judged(self.send(stmt, sets).await)
+    }
+
+    async fn send(
         &self,
         stmt: &Stmt,
         sets: Vec<Vec<Value>>,
@@ -264,7 +294,17 @@ impl Tx {
     }
 
     /// Commits. After an error it is not known whether it is done, unless the kind says so.
-    pub async fn commit(self) -> Result<(), StoreError> {
+    pub async fn commit(mut self) -> Result<(), StoreError> {
+        let (witness, noted) = (self.witness.clone(), std::mem::take(&mut self.noted));
+        witness.judged(self.finish().await)?;
+        let lines = noted.into_lines();
+        if !lines.is_empty() {
+            witness.tell(Sign::Committed(&lines));
+        }
+        Ok(())
+    }
+
+    async fn finish(self) -> Result<(), StoreError> {
         let (op, hooks) = (self.op, self.hooks);
         let lost = |why: &str| Err(StoreError::new(StoreErrorKind::Unavailable, op, why));
         let before = hooks.pass(op, "before_commit");

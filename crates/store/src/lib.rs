@@ -14,6 +14,7 @@ pub mod db;
 pub mod error;
 mod migrate;
 pub mod query;
+mod witness;
 
 pub use db::{
     Batch, Hint, Hints, MemoryDb, PgOptions, Replica, Row, Stmt, Store, StoreClock, Topic, Tx,
@@ -23,3 +24,4 @@ pub use error::{StoreError, StoreErrorKind};
 pub use migrate::{
     Applied, SCHEMA_VERSION, check_postgres, check_sqlite, migrate_postgres, schema_checksum,
 };
+pub use witness::{Sign, Witness};

@@ -21,6 +21,7 @@ pub mod ramp;
 pub mod run;
 pub mod signing_key;
 pub mod task_instance;
+pub mod vitals;
 pub mod xcom;
 
 use crate::Stmt;
@@ -56,6 +57,7 @@ pub fn all_statements() -> Vec<Stmt> {
         signing_key::STATEMENTS,
         task_instance::STATEMENTS,
         task_instance::forward::STATEMENTS,
+        vitals::STATEMENTS,
         xcom::STATEMENTS,
     ]
     .concat()

@@ -91,19 +91,21 @@ pub(crate) const KEYS: &[Key] = &[
     key("triggerer.lease_ttl", Length, Value("30s"), "(no effect in this version) a triggerer that is silent this long is lost"),
     key("recovery.initial", Share, Value("10%"), "of a pool's slots a second: with so many recovered work begins to start again"),
     key("recovery.max_rate", Count(1, 1_000_000), Computed("the pool's slots"), "most recovered starts a second and pool"),
-    key("alerts.ping_url", Url, Unset, "(no effect in this version) called while all is well, so that silence is an alert"),
-    key("alerts.ping_interval", Length, Value("60s"), "(no effect in this version) between two pings"),
+    key("alerts.ping_url", Url, Unset, "called by each scheduler while its passes go round, so that silence is an alert"),
+    key("alerts.ping_interval", Length, Value("60s"), "between two pings"),
     key("retention.runs", Length, Value("90d"), "(no effect in this version) ended runs are kept this long"),
     key("retention.logs", Length, Value("30d"), "(no effect in this version) logs of ended attempts are kept this long"),
     key("retention.jobs", Length, Value("7d"), "(no effect in this version) rows of ended processes are kept this long"),
     key("retention.events", Length, Value("90d"), "(no effect in this version) events are kept this long"),
     key("limits.log_bytes", Count(65_536, u32::MAX), Value("67108864"), "most bytes of one attempt's log; the middle is dropped"),
     key("limits.output_bytes", Count(1_024, 67_108_864), Value("1048576"), "(no effect in this version) most bytes of one attempt's outputs"),
-    key("logging.level", OneOf(&["error", "warn", "info", "debug", "trace"]), Value("info"), "(no effect in this version) what goes to stderr"),
-    key("logging.format", OneOf(&["text", "json"]), Value("text"), "(no effect in this version) how it looks"),
+    key("metrics.listen", Address, Unset, "a second address that serves /metrics alone; a scheduler listens nowhere else unless told"),
+    key("metrics.anonymous", OneOf(&["true", "false"]), Value("false"), "/metrics answers without a token"),
+    key("logging.level", OneOf(&["error", "warn", "info", "debug", "trace"]), Value("info"), "what servers and schedulers write to stderr"),
+    key("logging.format", OneOf(&["text", "json"]), Value("text"), "how they write it"),
 ];
 
-/// Sections that exist; `auth` and `metrics` have no keys so far.
+/// Sections that exist; `auth` has no keys so far.
 pub(crate) const SECTIONS: &[&str] = &[
     "store",
     "dags",
@@ -131,10 +133,22 @@ impl Key {
         format!("FENCEPOST__{}", self.name.replace('.', "__").to_uppercase())
     }
 
-    /// A value of it as it may be shown: a store's address may hold a password.
+    /// A value of it as it may be shown: a store's address may hold a password, and whoever knows
+    /// where pings go can keep an alarm quiet.
     pub(crate) fn shown(&self, value: &str) -> String {
-        if self.name == "store.url" { without_password(value) } else { value.to_owned() }
+        match self.name {
+            "store.url" => without_password(value),
+            "alerts.ping_url" => without_path(value),
+            _ => value.to_owned(),
+        }
     }
+}
+
+fn without_path(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "***".into() };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    format!("{scheme}://{host}/{}", if path.is_empty() { "" } else { "***" })
 }
 
 fn without_password(url: &str) -> String {

@@ -4,6 +4,7 @@
 //! this process does can hold it up. Once the lease is over whatever acted under it is dropped, and
 //! the role becomes a new job.
 
+use super::journal::{Journal, Level};
 use super::surroundings::pause;
 use super::{ended_thread, identity, shared};
 use crate::config::Settings;
@@ -13,6 +14,7 @@ use fencepost_core::liveness::Phase;
 use fencepost_core::state::JobKind;
 use fencepost_engine::Cx;
 use fencepost_engine::liveness::{Heart, Own, enroll};
+use fencepost_engine::meters::FENCED;
 use fencepost_engine::operations::register;
 use fencepost_store::Store;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ pub(super) struct Membership {
     pub(super) cx: Cx,
     pub(super) settings: Settings,
     pub(super) kind: JobKind,
+    pub(super) journal: Arc<Journal>,
 }
 
 impl Membership {
@@ -65,7 +68,9 @@ impl Membership {
             tokio::select! {
                 joined = self.join() => match joined {
                     Ok(member) => return Some(member),
-                    Err(error) => say(self.kind, &format!("cannot register again: {error}")),
+                    Err(error) => {
+                        self.say("cannot_register", &format!("cannot register again: {error}"));
+                    }
                 },
                 () = told(stop) => return None,
             }
@@ -74,6 +79,16 @@ impl Membership {
                 () = told(stop) => return None,
             }
         }
+    }
+
+    /// Its lease was over before it knew: what it believed is dropped.
+    pub(super) fn fenced(&self) {
+        self.cx.meters.count(FENCED, self.kind.as_str());
+        self.say("fenced", "its lease is over: it registers anew");
+    }
+
+    fn say(&self, kind: &str, text: &str) {
+        self.journal.say(Level::Warn, kind, text);
     }
 
     fn start_heart(&self, own: Arc<Own>, stop: watch::Receiver<bool>) -> Outcome<JoinHandle<()>> {
@@ -88,8 +103,7 @@ impl Membership {
             store = self.store_of_heart() => store,
             () = told(&mut stop) => return,
         };
-        let Cx { env, settings, .. } = self.cx.clone();
-        let heart = Heart::new(Cx::new(store, env, settings), own);
+        let heart = Heart::new(self.cx.on(&store), own);
         heart.run(|span| pause(span.to_std()), stop).await;
         // The passes look at the lease with their next turn.
         self.cx.wakes.engine();
@@ -99,7 +113,9 @@ impl Membership {
         loop {
             match shared::open_for_heart(&self.settings, self.kind).await {
                 Ok(store) => return store,
-                Err(error) => say(self.kind, &format!("the heart has no connection: {error}")),
+                Err(error) => {
+                    self.say("no_heart", &format!("the heart has no connection: {error}"));
+                }
             }
             pause(AGAIN).await;
         }
@@ -138,9 +154,4 @@ impl Member {
 /// Ready once it is true, or whoever would say so is gone.
 pub(super) async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-#[expect(clippy::print_stderr, reason = "a role's own trouble, for whoever reads its log")]
-pub(super) fn say(kind: JobKind, text: &str) {
-    eprintln!("fencepost {kind}: {text}");
 }

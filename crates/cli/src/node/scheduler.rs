@@ -3,7 +3,8 @@
 //! Everything that it writes is written under its lease. When that is over the passes end, what they
 //! believed is dropped, and the role goes on as a new job.
 
-use super::member::{Member, Membership, say};
+use super::member::{Member, Membership};
+use super::ping::Pinger;
 use super::serve::{self, Address, Parts};
 use super::{DagFolder, Options, StoreLogs, effects, shared, spawn_passes};
 use crate::error::{CliError, Outcome};
@@ -33,6 +34,7 @@ impl Scheduler {
     pub(crate) async fn start(options: &Options, listens: bool) -> Outcome<Self> {
         let settings = &options.settings;
         let listener = if listens { Some(serve::bind(settings).await?) } else { None };
+        let scraped = serve::bind_metrics(settings).await?;
         let membership = shared::open_as(options, JobKind::Scheduler).await?;
         let member = membership.join().await?;
         let current: Current = Arc::new(RwLock::new(member.cx.clone()));
@@ -45,6 +47,7 @@ impl Scheduler {
             .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
         let (stop, stopped) = watch::channel(false);
         let health = SharedHealth::default();
+        serve::listen_for_metrics(&membership.cx, options, scraped, &health, stopped.clone());
         let address = listener.map(|listener| {
             let cx = &membership.cx;
             let parts = Parts {
@@ -56,6 +59,12 @@ impl Scheduler {
             };
             serve::listen(cx, options, listener, parts).0
         });
+        let pinger = Pinger {
+            health: Arc::clone(&health),
+            meters: Arc::clone(&membership.cx.meters),
+            journal: Arc::clone(&membership.journal),
+        };
+        pinger.start(settings, stopped.clone())?;
         let task = tokio::spawn(run(Lives { membership, current, health }, member, stopped));
         Ok(Self { address, stop, task })
     }
@@ -86,7 +95,7 @@ async fn run(lives: Lives, mut member: Member, mut stopped: watch::Receiver<bool
         let passes = spawn_passes(&member.cx, effects::none(), &health, stopped.clone());
         match passes.await {
             Ok(Ended::Stopped) => return member.leave().await,
-            Ok(Ended::Fenced) => say(membership.kind, "its lease is over: it registers anew"),
+            Ok(Ended::Fenced) => membership.fenced(),
             // A panic in a pass: the process is of no use any more.
             Err(_) => return member.leave().await,
         }

@@ -10,6 +10,7 @@ use fencepost_engine::Cx;
 use fencepost_engine::drive::SharedHealth;
 use fencepost_server::execution::Execution;
 use fencepost_server::execution::http::{Serves, routes};
+use fencepost_server::metrics::{self, Metrics};
 use fencepost_server::rest::{LogSource, RestState, router};
 use fencepost_server::tls::{self, TlsListener};
 use fencepost_worker::supervisor::TaskApi;
@@ -86,12 +87,32 @@ fn failed(error: std::io::Error) -> CliError {
 
 /// Binds as configured.
 pub(super) async fn bind(settings: &Settings) -> Outcome<Listener> {
-    let tls = acceptor(settings)?;
     let wanted = settings.text("server.listen").unwrap_or("127.0.0.1:7373");
+    bind_to(settings, "server.listen", wanted, settings.text("server.insecure") == Some("true"))
+        .await
+}
+
+/// Binds the address of the metrics alone, if there is one: without tokens there is nothing to hide.
+pub(super) async fn bind_metrics(settings: &Settings) -> Outcome<Option<Listener>> {
+    let Some(wanted) = settings.text("metrics.listen") else { return Ok(None) };
+    let insecure = is_anonymous(settings) || settings.text("server.insecure") == Some("true");
+    bind_to(settings, "metrics.listen", wanted, insecure).await.map(Some)
+}
+
+fn is_anonymous(settings: &Settings) -> bool {
+    settings.text("metrics.anonymous") == Some("true")
+}
+
+async fn bind_to(
+    settings: &Settings,
+    key: &str,
+    wanted: &str,
+    insecure: bool,
+) -> Outcome<Listener> {
+    let tls = acceptor(settings)?;
     let address: SocketAddr = wanted
         .parse()
-        .map_err(|_| CliError::usage(format!("server.listen: `{wanted}` is no IP and port")))?;
-    let insecure = settings.text("server.insecure") == Some("true");
+        .map_err(|_| CliError::usage(format!("{key}: `{wanted}` is no IP and port")))?;
     if !address.ip().is_loopback() && tls.is_none() && !insecure {
         let message = format!("{wanted} can be reached from other hosts, and there is no TLS");
         return Err(CliError::usage(message)
@@ -156,7 +177,7 @@ pub(super) fn listen(
     listener: Listener,
     parts: Parts,
 ) -> (Address, Serving) {
-    let Listener { address, socket, tls } = listener;
+    let metrics = metrics::routes(metrics_of(cx, options, &parts.health));
     let rest = router(RestState {
         cx: cx.clone(),
         logs: parts.logs,
@@ -172,9 +193,38 @@ pub(super) fn listen(
         Some((execution, serves)) => rest.merge(routes(execution, serves, version)),
         None => rest,
     };
+    serve(listener, all.merge(metrics), parts.stopped)
+}
+
+/// Serves `/metrics` alone, until the process stops.
+pub(super) fn listen_for_metrics(
+    cx: &Cx,
+    options: &Options,
+    listener: Option<Listener>,
+    health: &SharedHealth,
+    stopped: watch::Receiver<bool>,
+) {
+    if let Some(listener) = listener {
+        let router = metrics::routes(metrics_of(cx, options, health));
+        // It ends with the process: nobody waits for a scrape.
+        drop(serve(listener, router, stopped));
+    }
+}
+
+fn metrics_of(cx: &Cx, options: &Options, health: &SharedHealth) -> Metrics {
+    Metrics {
+        cx: cx.clone(),
+        health: Arc::clone(health),
+        version: env!("CARGO_PKG_VERSION").into(),
+        is_anonymous: is_anonymous(&options.settings),
+    }
+}
+
+fn serve(listener: Listener, router: Router, stopped: watch::Receiver<bool>) -> (Address, Serving) {
+    let Listener { address, socket, tls } = listener;
     let serving = match tls {
-        None => tokio::spawn(until(socket, all, parts.stopped)),
-        Some(tls) => tokio::spawn(until(TlsListener::new(socket, tls), all, parts.stopped)),
+        None => tokio::spawn(until(socket, router, stopped)),
+        Some(tls) => tokio::spawn(until(TlsListener::new(socket, tls), router, stopped)),
     };
     (address, Serving(serving))
 }

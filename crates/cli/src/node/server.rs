@@ -3,7 +3,7 @@
 //! A server is never an authority: each of its answers follows a committed conditional statement, so
 //! it serves whatever becomes of its lease, which says only that it lives and can be called.
 
-use super::member::{Member, Membership, say, told};
+use super::member::{Member, Membership, told};
 use super::serve::{self, Address, Parts, Serving};
 use super::{Options, StoreLogs, shared};
 use crate::error::Outcome;
@@ -30,12 +30,15 @@ impl Server {
     pub(crate) async fn start(options: &Options) -> Outcome<Self> {
         // Before anything is written: settings that cannot be kept change nothing.
         let listener = serve::bind(&options.settings).await?;
+        let scraped = serve::bind_metrics(&options.settings).await?;
         let membership = shared::open_as(options, JobKind::Server).await?;
         let member = membership.join().await?;
         let (stop, stopped) = watch::channel(false);
         let cx = membership.cx.clone();
+        let health = SharedHealth::default();
+        serve::listen_for_metrics(&cx, options, scraped, &health, stopped.clone());
         let parts = Parts {
-            health: SharedHealth::default(),
+            health,
             trouble: Arc::new(|| None),
             logs: Arc::new(StoreLogs::new(cx.store.clone())),
             execution: Some((Execution::new(cx.clone()).until(stopped.clone()), Serves::Workers)),
@@ -68,7 +71,7 @@ async fn stay(membership: Membership, mut member: Member, mut leave: watch::Rece
     loop {
         tokio::select! {
             () = told(&mut leave) => return member.leave().await,
-            () = member.over() => say(membership.kind, "its lease is over: it registers anew"),
+            () = member.over() => membership.fenced(),
         }
         member.drop_lease().await;
         let Some(next) = membership.join_again(&mut leave).await else { return };

@@ -1,6 +1,7 @@
 //! What the roles of an installation of many processes have in common: the PostgreSQL store, and the
 //! hints of the others.
 
+use super::journal::Journal;
 use super::member::Membership;
 use super::store::{failed, pg_options};
 use super::{Options, engine_settings, hooks, prepare_rows, surroundings};
@@ -21,10 +22,13 @@ pub(super) async fn open_as(role: &Options, kind: JobKind) -> Outcome<Membership
     let store = Store::open_postgres(url, options, hooks::hooks(&role.crash)?).await;
     let store = store.map_err(|error| failed(&error))?;
     let cx = Cx::new(store, surroundings::env(), engine_settings(role));
+    let journal = Journal::new(settings, kind.as_str());
+    journal.listen(&cx.meters);
+    journal.started(settings);
     prepare_rows(&cx, &surroundings::uuid()).await?;
     let hints = cx.wakes.clone();
     tokio::spawn(async move { hints.listen().await });
-    Ok(Membership { cx, settings: settings.clone(), kind })
+    Ok(Membership { cx, settings: settings.clone(), kind, journal })
 }
 
 /// A handle that is the heart's alone.

@@ -24,6 +24,7 @@ pub(super) fn options(cx: &Cx, flags: Flags, take_over: bool) -> Outcome<Options
         host_env: cx.env.with_prefix("").map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
         crash: Crash::of(&cx.env),
         guards: guards(&cx.env)?,
+        is_role: true,
     })
 }
 

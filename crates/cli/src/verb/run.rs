@@ -130,6 +130,7 @@ fn options(cx: &Cx, home: &Path) -> Outcome<Options> {
         host_env: cx.env.with_prefix("").map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
         crash: Crash::default(),
         guards: Guards::all(),
+        is_role: false,
     })
 }
 

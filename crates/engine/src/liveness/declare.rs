@@ -79,6 +79,7 @@ fn evidence(cx: &Cx, tx: &Tx, job: &Job, expired: &Expired, epoch: u32) -> Value
         "kind": "expiry",
         "at": tx.now().to_string(),
         "job": job.job_id.to_string(),
+        "job_kind": job.kind.as_str(),
         "worker": job.name,
         "host": job.host,
         "last_heartbeat_at": job.renewed_at.to_string(),

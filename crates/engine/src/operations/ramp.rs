@@ -76,6 +76,12 @@ pub(crate) async fn claim(
         }
     }
     ramp::set(tx, pool, ramp).await?;
+    // Counted, and not written: the log has each claim.
+    tx.note(&[Event {
+        kind: "ramp_admitted",
+        evidence: Some(json!({ "count": tokens.len() })),
+        ..Event::default()
+    }]);
     if is_fresh && waiting > drawn {
         event::append(tx, vec![line("ramp_delayed", pool, ramp)]).await?;
     }

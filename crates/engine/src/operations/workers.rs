@@ -211,6 +211,7 @@ fn evidence(job: &Job, by: &str, reason: Option<&str>, at: Timestamp) -> Value {
         "kind": "person",
         "at": at.to_string(),
         "job": job.job_id.to_string(),
+        "job_kind": job.kind.as_str(),
         "worker": job.name,
         "host": job.host,
         "last_heartbeat_at": job.renewed_at.to_string(),

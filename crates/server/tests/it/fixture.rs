@@ -22,6 +22,7 @@ use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_server::auth::ensure_owner_token;
+use fencepost_server::metrics::{Metrics, routes};
 use fencepost_server::render;
 use fencepost_server::rest::{RestState, router};
 use fencepost_store::query::{installation, pool};
@@ -55,6 +56,7 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) json: Value,
+    pub(crate) text: String,
 }
 
 impl Reply {
@@ -120,7 +122,13 @@ impl Fixture {
             worker_trouble: Arc::new(move || told.lock().unwrap().clone()),
             stop: stopped,
         };
-        let router = router(state);
+        let metrics = Metrics {
+            cx: cx.clone(),
+            health: Arc::clone(&health),
+            version: "1.2.3".into(),
+            is_anonymous: false,
+        };
+        let router = router(state).merge(routes(metrics));
         let worker = Mutex::new(None);
         Self { home, cx, router, token, points, logs, health, trouble, stop, clock, worker }
     }
@@ -181,7 +189,8 @@ impl Fixture {
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Reply { status: parts.status.as_u16(), headers: parts.headers, json }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Reply { status: parts.status.as_u16(), headers: parts.headers, json, text }
     }
 
     pub(crate) async fn with(&self, token: &str, method: &str, path: &str) -> Reply {

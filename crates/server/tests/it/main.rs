@@ -10,6 +10,7 @@ mod fixture;
 mod idempotency;
 mod lifecycle;
 mod logs;
+mod metrics;
 mod paging;
 mod polling;
 mod requests;

@@ -36,6 +36,7 @@ const EVENT_INSERT: Stmt = Stmt::same(
 
 /// Appends events.
 pub async fn append(tx: &Tx, events: Vec<Event>) -> Result<(), StoreError> {
+    tx.note(&events);
     let now = tx.now();
     let sets = events
         .into_iter()

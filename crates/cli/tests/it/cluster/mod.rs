@@ -7,4 +7,5 @@ mod outage;
 mod promotion;
 mod refusals;
 mod rolling;
+mod signals;
 mod world;

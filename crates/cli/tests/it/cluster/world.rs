@@ -57,6 +57,16 @@ impl Cluster {
         &self.url
     }
 
+    /// Where the server listens.
+    pub(crate) fn address(&self) -> String {
+        self.address.borrow().clone().unwrap()
+    }
+
+    /// The administrator's token.
+    pub(crate) fn admin(&self) -> &str {
+        &self.admin
+    }
+
     pub(crate) fn database(&self) -> &Database {
         self.database.as_ref().unwrap()
     }

@@ -184,6 +184,14 @@ pool_delete pool
 *hold_insert token pool n dag run task
 hold_free token
 look
+vitals_jobs now
+vitals_queued
+vitals_scheduled
+vitals_open
+vitals_held
+vitals_runs
+vitals_effects
+vitals_figures
 ~hold_of_dags
 hold_active
 *1run_insert dag runid n rtype slot? now? now? now json json word? name now

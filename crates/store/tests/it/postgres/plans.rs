@@ -8,7 +8,7 @@ use tokio_postgres::{Client, NoTls};
 const ROWS: u32 = 40_000;
 
 /// A hot statement, the values to explain it with, and the index that it is to use.
-const HOT: [(&str, &str, &str); 11] = [
+const HOT: [(&str, &str, &str); 15] = [
     ("attempt_claim", "'j', 'w', 'h', 1, 'default', 100, 1", "attempt_queued"),
     ("attempt_claim_ramp", "'j', 'w', 'h', 1, 'default', 100, 1, 'p'", "attempt_queued"),
     ("attempt_any_queued", "'default'", "attempt_queued"),
@@ -20,6 +20,10 @@ const HOT: [(&str, &str, &str); 11] = [
     ("ti_retry_due", "5, 128", "ti_retry"),
     ("attempt_unstarted", "5, 100", "attempt_unstarted"),
     ("dag_due", "5, 50", "dag_due"),
+    ("vitals_open", "", "attempt_open"),
+    ("vitals_held", "", "ti_held"),
+    ("vitals_figures", "", "attempt_may_run"),
+    ("vitals_runs", "", "run_active"),
 ];
 
 async fn filled(place: &PostgresDatabase) -> Client {
@@ -48,8 +52,9 @@ async fn filled(place: &PostgresDatabase) -> Client {
 
 async fn plan(client: &Client, name: &str, values: &str) -> String {
     let stmt = all_statements().into_iter().find(|stmt| stmt.name == name).unwrap();
+    let values = if values.is_empty() { String::new() } else { format!("({values})") };
     let text = format!(
-        "PREPARE hot AS {}{}; SET plan_cache_mode = force_generic_plan; EXPLAIN EXECUTE hot({values})",
+        "PREPARE hot AS {}{}; SET plan_cache_mode = force_generic_plan; EXPLAIN EXECUTE hot{values}",
         stmt.postgres, stmt.lock
     );
     let told = client.simple_query(&text).await.unwrap();
