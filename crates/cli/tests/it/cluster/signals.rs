@@ -97,7 +97,7 @@ fn get(address: &str, token: Option<&str>) -> String {
     answer
 }
 
-fn sample(document: &str, series: &str) -> Option<f64> {
+fn sample(document: &str, series: &str) -> Option<u64> {
     let line = document.lines().find_map(|line| line.strip_prefix(series));
     line.and_then(|rest| rest.trim().parse().ok())
 }
@@ -118,18 +118,18 @@ fn a_death_is_in_the_metrics_of_who_declared_it_and_in_those_of_the_store() {
     let worker = cluster.worker("w1");
     let run = cluster.trigger("long");
     let running = "fencepost_attempts{state=\"running\"}";
-    wait_for("the task to run", || sample(&get(&port, None), running) == Some(1.0));
+    wait_for("the task to run", || sample(&get(&port, None), running) == Some(1));
     worker.kill9();
     let lost = "fencepost_jobs_lost_total{kind=\"worker\"}";
-    wait_for("the worker to be declared", || sample(&get(&port, None), lost) == Some(1.0));
+    wait_for("the worker to be declared", || sample(&get(&port, None), lost) == Some(1));
     let by_expiry = "fencepost_attempts_lost_total{evidence=\"expiry\"}";
-    wait_for("its attempt to be lost", || sample(&get(&port, None), by_expiry) == Some(1.0));
+    wait_for("its attempt to be lost", || sample(&get(&port, None), by_expiry) == Some(1));
     cluster.wait_state("long", &run, "failed");
     let address = cluster.address();
     assert!(get(&address, None).starts_with("HTTP/1.1 401"), "{}", get(&address, None));
     let told = get(&address, Some(cluster.admin()));
-    assert_eq!(sample(&told, "fencepost_incidents_total"), Some(1.0), "{told}");
-    assert_eq!(sample(&told, lost), Some(0.0), "the server declared nobody: {told}");
+    assert_eq!(sample(&told, "fencepost_incidents_total"), Some(1), "{told}");
+    assert_eq!(sample(&told, lost), Some(0), "the server declared nobody: {told}");
     let declared = cluster.stderr("s1");
     let line = declared.lines().find(|line| line.contains("\"job_lost\"")).unwrap();
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
