@@ -203,7 +203,8 @@ impl Rig {
     }
 }
 
-fn ended(token: Token) -> EndReport {
+/// The report of a success.
+pub fn ended(token: Token) -> EndReport {
     EndReport {
         token,
         ending: Ending::Exit(0),

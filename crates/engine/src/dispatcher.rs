@@ -7,10 +7,10 @@ use crate::liveness::reconcile::stays_apart;
 use crate::liveness::{gate, reconcile, renew_epoch};
 use crate::log;
 use crate::operations::ramp::RECOVERS;
-use crate::{Cx, Pass, Report};
+use crate::{Cx, Pass, Report, Share};
 use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
-use fencepost_core::plan::dispatch::{Blocked, Candidate, Room, admit};
+use fencepost_core::plan::dispatch::{Blocked, Candidate, Room, admit, place};
 use fencepost_core::state::Why;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
@@ -47,6 +47,7 @@ impl Pass for Dispatcher {
     ) -> Pin<Box<dyn Future<Output = Result<Report, EngineError>> + Send + 'a>> {
         Box::pin(async move {
             let mut report = Report::default();
+            let share = Share::of(cx);
             loop {
                 let moved = match dispatch(cx, &mut report).await {
                     // What was chosen is let go; the next pass mints in the new epoch.
@@ -58,7 +59,7 @@ impl Pass for Dispatcher {
                     moved => moved?,
                 };
                 report.moved += moved;
-                if moved < BATCH {
+                if moved < BATCH || share.is_over(cx) {
                     return Ok(report);
                 }
             }
@@ -111,10 +112,8 @@ async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, Engine
     }
     let mut chosen: Vec<Ti> = Vec::new();
     while chosen.len() < BATCH {
-        let heads = streams.iter().enumerate().filter_map(|(i, s)| Some((i, s.head()?)));
-        let Some((best, _)) = heads.min_by_key(|(_, ti)| (-i64::from(ti.priority), ti.key)) else {
-            break;
-        };
+        let heads = streams.iter().enumerate().filter_map(|(i, s)| Some((i, desk.place(s)?)));
+        let Some((best, _)) = heads.min_by(|(_, a), (_, b)| a.cmp(b)) else { break };
         let Some(stream) = streams.get_mut(best) else { break };
         let Some(ti) = desk.take(stream).await? else { continue };
         match admit(&mut desk.room, &candidate(&ti)) {
@@ -184,10 +183,6 @@ struct Stream {
 }
 
 impl Stream {
-    fn head(&self) -> Option<&Ti> {
-        self.page.front()
-    }
-
     fn close(&mut self) {
         self.page.clear();
         self.more = false;
@@ -226,6 +221,13 @@ impl Desk<'_> {
         let mut stream = Stream { dag, pool, page, after: CandidatePlace::FIRST, more: true };
         self.fill(&mut stream).await?;
         Ok(Some(stream))
+    }
+
+    /// The place of a stream's head among those of the others.
+    fn place(&self, stream: &Stream) -> Option<impl Ord + use<>> {
+        let (ti, dag) = (stream.page.front()?, &stream.dag);
+        let free = self.room.dags.get(&dag.dag_id).copied().unwrap_or(dag.max_active_tasks);
+        Some(place(ti.priority, dag.max_active_tasks - free, ti.key))
     }
 
     async fn take(&mut self, stream: &mut Stream) -> Result<Option<Ti>, EngineError> {

@@ -29,7 +29,7 @@ use catalog::Catalog;
 use env::Env;
 use error::EngineError;
 use fencepost_core::guard::{Guard, Guards};
-use fencepost_core::time::{Span, Timestamp};
+use fencepost_core::time::{BootInstant, Span, Timestamp};
 use fencepost_store::Store;
 use liveness::Own;
 use meters::Meters;
@@ -130,6 +130,24 @@ impl Report {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+    }
+}
+
+/// A pass's share of a turn: one with very much to do goes on in the next turn, after the others had theirs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    until: BootInstant,
+}
+
+impl Share {
+    const LONG: Span = Span::from_millis(500);
+
+    pub(crate) fn of(cx: &Cx) -> Self {
+        Self { until: (cx.env.boottime)().plus(Self::LONG) }
+    }
+
+    pub(crate) fn is_over(self, cx: &Cx) -> bool {
+        (cx.env.boottime)() >= self.until
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Watch {
     last_scan: Option<BootInstant>,
     /// A tenth of the shortest TTL that was read, if that is less than `scan_interval`.
     interval: Option<Span>,
+    /// Where the last turn stopped, if departed jobs had left more than fitted into it.
+    unsettled: Option<settle::Place>,
 }
 
 impl Pass for Watch {
@@ -63,6 +65,9 @@ impl Pass for Watch {
             let interval = self.interval(cx);
             let since = self.last_scan.map(|last| (cx.env.boottime)().since(last));
             if since.is_some_and(|since| since < interval.over(2)) {
+                if self.unsettled.is_some() {
+                    self.settle(cx, &mut report).await?;
+                }
                 return Ok(self.due(cx, report));
             }
             let (sight, mut departed) = match self.scan(cx).await {
@@ -78,7 +83,7 @@ impl Pass for Watch {
                 departed = true;
             }
             if departed {
-                report.merge(settle::settle(cx).await?);
+                self.settle(cx, &mut report).await?;
             }
             Ok(self.due(cx, report))
         })
@@ -95,6 +100,13 @@ impl Watch {
                 guards: cx.settings.guards,
             })
         })
+    }
+
+    async fn settle(&mut self, cx: &Cx, report: &mut Report) -> Result<(), EngineError> {
+        let (settled, stopped) = settle::settle(cx, self.unsettled.take()).await?;
+        self.unsettled = stopped;
+        report.merge(settled);
+        Ok(())
     }
 
     fn interval(&self, cx: &Cx) -> Span {

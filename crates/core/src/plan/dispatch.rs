@@ -3,6 +3,7 @@
 //! What is held is read from the rows of the holds (one per attempt), never from a counter, so the
 //! limits cannot drift (I14). Room that one pool, DAG or task lacks does not hold up the others.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Sizes and what is held, by name.
@@ -39,6 +40,13 @@ pub enum Blocked {
     DagLimit,
     /// `task_limit`
     TaskLimit,
+}
+
+/// The place of a candidate among others, the smallest first: by priority, among equals the DAG that has
+/// least in hand, so that one with very much to do does not hold up the others; then the oldest run, in the
+/// order of the file.
+pub fn place<K: Ord>(priority: i32, dag_in_hand: i64, key: K) -> impl Ord {
+    (Reverse(priority), dag_in_hand, key)
 }
 
 /// Takes room for a candidate, or says what it lacks. A pool that is unknown has no room.
@@ -101,6 +109,13 @@ mod tests {
             }
             prop_assert!(held.0 <= size && held.1 <= dag_limit && held.2 <= 2 && held.3 <= 1);
         }
+    }
+
+    #[test]
+    fn priority_goes_before_shares_and_shares_before_age() {
+        let mut heads = [(1, 9, 1), (5, 9, 4), (5, 2, 6), (5, 2, 5)];
+        heads.sort_by_key(|(priority, in_hand, run)| place(*priority, *in_hand, *run));
+        assert_eq!(heads, [(5, 2, 5), (5, 2, 6), (5, 9, 4), (1, 9, 1)]);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use super::declare::ALONE;
 use crate::error::EngineError;
 use crate::operations::Answer;
 use crate::operations::report::{self, EndReport};
-use crate::{Cx, Report};
+use crate::{Cx, Report, Share};
+use fencepost_core::id::JobId;
 use fencepost_core::state::AttemptState;
 use fencepost_core::verdict::{Death, Ending};
 use fencepost_store::Tx;
@@ -23,16 +24,28 @@ const PAGE: u32 = 1_000;
 /// Departed jobs looked at in one pass.
 const JOBS: u32 = 100;
 
-/// Works off what departed jobs left, all of it if nothing fails.
-pub(super) async fn settle(cx: &Cx) -> Result<Report, EngineError> {
+/// Where a turn stopped: the job, and the last token of its that was looked at.
+pub(super) type Place = (JobId, i64);
+
+/// Works off what departed jobs left, as much as fits into a share of a turn; also where it stopped if there is
+/// more, so that the next turn goes on behind what could not be settled.
+pub(super) async fn settle(
+    cx: &Cx,
+    from: Option<Place>,
+) -> Result<(Report, Option<Place>), EngineError> {
+    let share = Share::of(cx);
     let look = cx.store.read("look_for_departed").await?;
     let departed = lease::departed(&look, JOBS).await?;
     drop(look);
     let mut report = Report::default();
     for job in departed {
-        let (mut after, refused) = (0, report.troubles.len());
+        let (mut after, refused) = (begin(&job, from), report.troubles.len());
         while let Some(last) = page(cx, &job, after, &mut report).await? {
             after = last;
+            if share.is_over(cx) {
+                cx.wakes.engine();
+                return Ok((report, Some((job.job, last))));
+            }
         }
         if after > 0 && report.troubles.len() == refused {
             // Once more from the beginning: nothing is left, and the mark goes.
@@ -42,7 +55,11 @@ pub(super) async fn settle(cx: &Cx) -> Result<Report, EngineError> {
     if report.moved > 0 {
         cx.wakes.engine();
     }
-    Ok(report)
+    Ok((report, None))
+}
+
+fn begin(job: &Departed, from: Option<Place>) -> i64 {
+    from.filter(|(stopped, _)| *stopped == job.job).map_or(0, |(_, after)| after)
 }
 
 /// One page after a token; the last token of it, `None` once there is no more.

@@ -21,6 +21,7 @@ mod reports;
 mod retries;
 mod roles;
 mod schedules;
+mod shares;
 mod slots_at_once;
 mod starvation;
 mod stops;

@@ -15,7 +15,7 @@ mod views;
 mod worker;
 
 pub(crate) use faults::{Faults, Kind, Trip};
-pub(crate) use leases::{BEAT, SCAN, TTL, declare_lost, lease};
+pub(crate) use leases::{BEAT, SCAN, TTL, declare, declare_lost, lease};
 pub(crate) use machine::{Act, Machine, What, exit, gone, says, stay};
 pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;

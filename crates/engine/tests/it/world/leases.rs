@@ -37,6 +37,13 @@ pub(crate) fn lease() -> Lease {
 
 /// Declares a job lost as somebody would who observed it long enough, and works it off.
 pub(crate) async fn declare_lost(cx: &Cx, job: JobId, renew_seq: i64) {
+    declare(cx, job, renew_seq).await;
+    let mut watch = Watch::default();
+    watch.pass(cx).await.unwrap();
+}
+
+/// The declaration alone.
+pub(crate) async fn declare(cx: &Cx, job: JobId, renew_seq: i64) {
     let tx = cx.store.begin("declare").await.unwrap();
     lease::lock(&tx, job).await.unwrap();
     let declaration = Declaration {
@@ -49,8 +56,6 @@ pub(crate) async fn declare_lost(cx: &Cx, job: JobId, renew_seq: i64) {
     };
     assert!(lease::declare(&tx, &declaration).await.unwrap());
     tx.commit().await.unwrap();
-    let mut watch = Watch::default();
-    watch.pass(cx).await.unwrap();
 }
 
 /// A job that only beats.
