@@ -49,6 +49,8 @@ struct State {
     spawn_takes: Duration,
     dirs: BTreeMap<String, Dir>,
     archived: BTreeSet<String>,
+    /// What was said of the ends of archived ones.
+    reports: BTreeMap<String, Vec<u8>>,
     /// How often a worker has registered from here.
     registrations: u64,
     /// The highest epoch that was seen from here.

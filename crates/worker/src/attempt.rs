@@ -31,6 +31,9 @@ pub(crate) use files::{CHECKPOINT_IN, INPUTS, PARAMS, SCRIPT};
 pub use files::{ForTask, FromTask, Stamp};
 pub use os::{HomeBoot, OsHost};
 
+/// Largest kept report that is read: outputs are the most of it, and these have a limit.
+const REPORT_MAX: u64 = 16 << 20;
+
 /// Why the host could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
@@ -126,6 +129,18 @@ pub trait AttemptHost: Send + Sync {
     /// It ended here, and was archived.
     fn was_archived(&self, home: &Path, name: &str) -> bool {
         crate::supervisor::archived(home, name).exists()
+    }
+
+    /// Keeps what was said of the end of an attempt, beside its outcome. The task's output files are tidied away.
+    fn keep_report(&self, name: &str, report: &[u8]) -> Result<(), HostError> {
+        let path = self.dir(name).report();
+        files::write_owned(&path, report).map_err(HostError::io("writing", &path))
+    }
+
+    /// What was said of the end of an archived attempt; `None` if it was not kept.
+    fn kept_report(&self, home: &Path, name: &str) -> Option<Vec<u8>> {
+        let dir = AttemptDir::new(crate::supervisor::archived(home, name));
+        files::read(&dir.report(), REPORT_MAX)
     }
 
     /// Removes a state directory in which nothing is kept.

@@ -52,6 +52,11 @@ impl AttemptDir {
         self.path.join("outcome")
     }
 
+    /// What was said of the end, once the store has accepted it.
+    pub fn report(&self) -> PathBuf {
+        self.path.join("report")
+    }
+
     /// Room on the disk for the outcome, taken before the task can fill it.
     pub fn outcome_tmp(&self) -> PathBuf {
         self.path.join("outcome.tmp")

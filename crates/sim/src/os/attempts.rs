@@ -83,6 +83,15 @@ impl AttemptHost for SimHost {
         self.0.state().archived.contains(name)
     }
 
+    fn keep_report(&self, name: &str, report: &[u8]) -> Result<(), HostError> {
+        self.0.state().reports.insert(name.to_owned(), report.to_vec());
+        Ok(())
+    }
+
+    fn kept_report(&self, _home: &Path, name: &str) -> Option<Vec<u8>> {
+        self.0.state().reports.get(name).cloned()
+    }
+
     fn survey(&self) -> Result<Vec<String>, HostError> {
         Ok(self.0.left())
     }

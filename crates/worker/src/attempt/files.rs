@@ -84,6 +84,17 @@ pub(super) fn write(dir: &AttemptDir, files: &ForTask) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes a file that nobody else may read.
+pub(super) fn write_owned(path: &Path, content: &[u8]) -> io::Result<()> {
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(content)
+}
+
 pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;

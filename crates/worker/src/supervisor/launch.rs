@@ -98,21 +98,25 @@ async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> 
     let prepared = blocking(shared, move || {
         // An earlier worker of this home may have told its end.
         if inner.host.was_archived(&inner.settings.home, &dir_name) {
-            return Ok(None);
+            return Ok(Err(report::kept(&inner, &dir_name)));
         }
         let dir = inner.host.dir(&dir_name);
         let spec = spec(&inner, &dir, &own, &work);
         let prepared = inner.host.prepare(&dir_name, &spec, inner.lease())?;
         inner.host.write_files(&dir_name, &for_task(&inner, &own, &work))?;
-        Ok(Some(prepared))
+        Ok(Ok(prepared))
     })
     .await;
     match prepared {
-        Ok(None) => {
+        Ok(Err(Some(report))) if report.ended != Ended::NeverRan => {
+            let ended = report::Ended { name: name.clone(), report };
+            Some(Ready { assignment, name, how: How::Again(Box::new(ended)) })
+        }
+        Ok(Err(_)) => {
             ended_before(shared, &assignment, &name).await;
             None
         }
-        Ok(Some(prepared)) => Some(Ready { assignment, name, how: How::Launch(prepared) }),
+        Ok(Ok(prepared)) => Some(Ready { assignment, name, how: How::Launch(prepared) }),
         Err(error) => {
             hand_back(shared, assignment, name, &error).await;
             None

@@ -69,6 +69,9 @@ async fn look(shared: &Arc<Shared>, token: String) {
             }
             State::Ended(_) => break Ended::Gone { evidence: "exit_status".into() },
             State::Untouched if reattach::was_here(shared, &name).await => {
+                if let Some(report) = reattach::kept(shared, &name).await {
+                    return report::send(shared, name, report).await;
+                }
                 break Ended::Gone { evidence: "successor".into() };
             }
             State::Untouched => break Ended::NeverRan,

@@ -10,7 +10,7 @@ use super::{Active, Shared, report};
 use crate::attempt::{Absence, Attached, RunningAttempt};
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::Lease;
-use fencepost_api::execution::{Answer, Assignment, Found, HandedOver, TakeOver};
+use fencepost_api::execution::{Answer, Assignment, Found, HandedOver, Report, TakeOver};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -110,6 +110,9 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
             // Its directory would have been made before its start was asked for; or it was put away with
             // its end, which the store has forgotten.
             State::Untouched if started && (new_boot || was_here(shared, &name).await) => {
+                if let Some(report) = kept(shared, &name).await {
+                    return report::send(shared, name, report).await;
+                }
                 let outcome = Outcome::bare(&assignment.token, OutcomeKind::Gone);
                 report::outcome_known(shared, &assignment, name, &outcome, evidence).await;
                 return;
@@ -128,6 +131,12 @@ pub(super) async fn was_here(shared: &Arc<Shared>, name: &str) -> bool {
     blocking(shared, move || Ok(inner.host.was_archived(&inner.settings.home, &name)))
         .await
         .unwrap_or(false)
+}
+
+/// What was said of its end then, if that was kept.
+pub(super) async fn kept(shared: &Arc<Shared>, name: &str) -> Option<Report> {
+    let (inner, name) = (Arc::clone(shared), name.to_owned());
+    blocking(shared, move || Ok(report::kept(&inner, &name))).await.ok()?
 }
 
 pub(super) async fn look(shared: &Arc<Shared>, name: &str, lease: Lease) -> State {

@@ -50,28 +50,50 @@ pub(super) async fn run(shared: Arc<Shared>, mut ended: mpsc::Receiver<Ended>) {
 /// Accepted or refused, the attempt is over for this worker.
 fn settle(shared: &Arc<Shared>, answered: impl Iterator<Item = (Ended, Answer)>) {
     for (one, answer) in answered {
-        if answer == Answer::Accepted {
-            question::remember(shared, one.name.clone(), one.report.clone());
-        }
         if shared.settings.ships_logs {
             shared.over().push(one.name.clone());
         }
-        archive_later(shared, one.name);
-        shared.give_back(&one.report.token);
+        let token = one.report.token.clone();
+        if answer == Answer::Accepted {
+            question::remember(shared, one.name.clone(), one.report.clone());
+            archive(shared, one.name, Some(one.report));
+        } else {
+            archive_later(shared, one.name);
+        }
+        shared.give_back(&token);
     }
 }
 
 /// Archives a directory beside the async threads. One that fails is found again at the next start.
 pub(super) fn archive_later(shared: &Arc<Shared>, name: String) {
+    archive(shared, name, None);
+}
+
+/// The same, with the report that was accepted: should the store forget it, a later worker of this home
+/// tells it again.
+fn archive(shared: &Arc<Shared>, name: String, report: Option<Report>) {
     let worker = Arc::clone(shared);
     shared.nursery.add(async move {
         let inner = Arc::clone(&worker);
         let _ = blocking(&worker, move || {
             inner.pass("archiving");
+            // Without it a later worker only knows that there was an end.
+            let _ = report.as_ref().map(|report| keep(&inner, &name, report));
             inner.host.archive(&inner.settings.home, &name)
         })
         .await;
     });
+}
+
+fn keep(shared: &Shared, name: &str, report: &Report) -> Result<(), HostError> {
+    let bytes = serde_json::to_vec(report).unwrap_or_default();
+    shared.host.keep_report(name, &bytes)
+}
+
+/// What an earlier worker of this home, or this one, said of an attempt that is archived under this name.
+pub(super) fn kept(shared: &Shared, name: &str) -> Option<Report> {
+    let bytes = shared.host.kept_report(&shared.settings.home, name)?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// The shim has ended: finds out how, and reports it.

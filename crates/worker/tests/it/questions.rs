@@ -280,6 +280,35 @@ async fn an_end_that_the_store_has_forgotten_is_told_again() {
     worker.abort();
 }
 
+/// The same by another process in its home: it finds there what its predecessor has said.
+#[tokio::test]
+async fn a_restarted_worker_tells_the_end_again_that_its_predecessor_has_told() {
+    let bench = Bench::new();
+    let quiet = |_| Beaten { epoch: 2, is_reconciled: true, ..Beaten::default() };
+    let folder = bench.file("once").to_string_lossy().into_owned();
+    for _ in 0..2 {
+        // The second one's store knows nothing of the first execution, and another would fail.
+        let mut server = Arc::into_inner(server(quiet, false)).unwrap();
+        server.forgets = Some(vec!["mkdir".into(), folder.clone()]);
+        let server = Arc::new(server);
+        let worker = worker(&bench, &server, |_| {});
+        let (_stop, stopped) = watch::channel(false);
+        let worker = tokio::spawn(worker.run(stopped));
+        let mut reports = server.reports.subscribe();
+        let told = reports.wait_for(|reports| !reports.is_empty());
+        let told =
+            tokio::time::timeout(Duration::from_mins(1), told).await.unwrap().unwrap()[0].clone();
+        assert_eq!((told.token.as_str(), &told.ended), (NEXT, &Ended::Exit { code: 0 }));
+        assert_eq!(server.starts.borrow().len(), 1, "it is started to be reported");
+        let kept = archived(&bench.file("home"), NEXT).join("report");
+        while !kept.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        worker.abort();
+        let _ = worker.await;
+    }
+}
+
 /// Whether a worker that beats in an epoch, and does not come to it, ceases to ask for work.
 async fn ceases(guards: Guards) -> bool {
     const ENOUGH: usize = 30;
