@@ -299,7 +299,7 @@ async fn a_restarted_worker_tells_the_end_again_that_its_predecessor_has_told() 
         let told =
             tokio::time::timeout(Duration::from_mins(1), told).await.unwrap().unwrap()[0].clone();
         assert_eq!((told.token.as_str(), &told.ended), (NEXT, &Ended::Exit { code: 0 }));
-        assert_eq!(server.starts.borrow().len(), 1, "it is started to be reported");
+        assert!(!server.starts.borrow().is_empty(), "it is started to be reported");
         let kept = archived(&bench.file("home"), NEXT).join("report");
         while !kept.exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
