@@ -216,7 +216,8 @@ pub enum Ended {
     TemplateError,
     OutputsInvalid,
     NeverRan,
-    /// Without an exit status; `evidence` is `exit_status`, `successor`, `boot_id`, `self_fence`.
+    /// Without an exit status; `evidence` is `exit_status`, `successor`, `boot_id`, `self_fence`; `drain`: its worker
+    /// ended it on its way out.
     Gone {
         evidence: String,
     },

@@ -13,6 +13,7 @@ mod identity;
 mod journal;
 mod logs;
 mod member;
+mod outliving;
 mod ping;
 mod scheduler;
 mod serve;
@@ -357,6 +358,7 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
         kill_grace: span("worker.kill_grace", Span::from_secs(30)),
         margin: span("worker.margin", Span::from_secs(1)),
         drain_timeout: span("worker.drain_timeout", Span::from_secs(30)),
+        stop_timeout: stop_timeout(options),
         log_limit: count("limits.log_bytes").map_or(64 << 20, Into::into),
         containment: settings.text("worker.containment").unwrap_or("auto").into(),
         host_env: options.host_env.clone(),
@@ -366,6 +368,18 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
         now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),
         guards: options.guards,
     }
+}
+
+/// Said at the start, because it changes what a stop costs.
+#[expect(clippy::print_stderr, reason = "a role's own trouble, for whoever reads its log")]
+fn stop_timeout(options: &Options) -> Option<Duration> {
+    let has_invocation = options.host_env.iter().any(|(name, _)| name == "INVOCATION_ID");
+    let why = outliving::why_not(has_invocation)?;
+    let most = options.settings.span("worker.stop_timeout").unwrap_or(Span::from_secs(25));
+    eprintln!(
+        "fencepost: tasks end with this process ({why}): a stop ends and reports them within {most}"
+    );
+    Some(most.to_std())
 }
 
 fn spawn_passes(

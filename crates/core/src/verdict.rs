@@ -54,9 +54,9 @@ pub enum Unusable {
 /// How the death of an attempt without an exit status is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// Its shim or its host died alone.
+    /// Its worker or its host died alone.
     Single,
-    /// It fenced itself, or was drained: no sign of poison.
+    /// It fenced itself, was drained, or its shim died beside a worker that lives: no sign of poison.
     Orderly,
 }
 

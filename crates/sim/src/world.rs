@@ -225,6 +225,7 @@ fn settings(parts: &WorkerParts) -> Settings {
         kill_grace: part(|lease| lease.kill_grace),
         margin: part(|lease| lease.margin),
         drain_timeout: Duration::from_secs(30),
+        stop_timeout: None,
         log_limit: 1 << 20,
         containment: "auto".into(),
         host_env: Vec::new(),

@@ -82,7 +82,7 @@ impl Bench<'_> {
     }
 
     fn launch(&self, name: &str, argv: &[&str]) -> Result<(u64, Box<dyn RunningAttempt>), Failure> {
-        let lease = Lease { owner: 1, deadline_ns: CLOCK.now_ns() + 3_600_000_000_000 };
+        let lease = Lease::of(1, CLOCK.now_ns() + 3_600_000_000_000);
         let prepared = self.host.prepare(name, &self.spec(argv), lease)?;
         let before = CLOCK.now_ns();
         Ok((before, prepared.launch()?))

@@ -71,6 +71,20 @@ pub struct Lease {
     pub owner: u64,
     /// On the page's clock.
     pub deadline_ns: u64,
+    /// Time to end, and no more: an earlier deadline that the page has stays.
+    pub is_spent: bool,
+}
+
+impl Lease {
+    /// A lease that its owner means to renew.
+    pub const fn of(owner: u64, deadline_ns: u64) -> Self {
+        Self { owner, deadline_ns, is_spent: false }
+    }
+
+    /// The deadline after a take-over of what has this one.
+    pub fn over(&self, deadline_ns: u64) -> u64 {
+        if self.is_spent { self.deadline_ns.min(deadline_ns) } else { self.deadline_ns }
+    }
 }
 
 /// Why a push was refused.
@@ -181,7 +195,7 @@ impl Page {
 
     /// Owner and deadline.
     pub fn lease(&self) -> Lease {
-        Lease { owner: self.get(Word::Owner), deadline_ns: self.deadline_ns() }
+        Lease::of(self.get(Word::Owner), self.deadline_ns())
     }
 
     /// The deadline on the page's clock.
@@ -200,7 +214,7 @@ impl Page {
         let mut seen = self.get(Word::Lease);
         let generation = (seen >> DEADLINE_BITS).wrapping_add(1) & 0xffff;
         loop {
-            let new = lease_word(generation, lease.deadline_ns);
+            let new = lease_word(generation, lease.over((seen & DEADLINE_MASK) * 1_000));
             match self.word(Word::Lease).compare_exchange(seen, new, SeqCst, SeqCst) {
                 Ok(_) => {
                     self.set(Word::Owner, lease.owner);

@@ -14,6 +14,7 @@ mod archive;
 mod beat;
 mod calls;
 mod checkpoint;
+mod drain;
 mod epoch;
 mod join;
 mod launch;
@@ -190,7 +191,7 @@ async fn work(
         }
     }
     let names: Vec<String> = shared.active().values().map(|active| active.name.clone()).collect();
-    let left = if shared.lease.is_over() { Vec::new() } else { drain(shared).await };
+    let left = if shared.lease.is_over() { Vec::new() } else { drain::drain(shared).await };
     if shared.lease.is_over() {
         lease::end_all(shared).await;
     }
@@ -238,24 +239,6 @@ async fn work_turn(shared: &Arc<Shared>) {
     }
     if full.is_some() {
         pause(AFTER_TROUBLE).await;
-    }
-}
-
-/// Waits for what runs; what is still running after `drain_timeout`.
-async fn drain(shared: &Arc<Shared>) -> Vec<String> {
-    let over = pause(shared.settings.drain_timeout);
-    tokio::pin!(over);
-    loop {
-        let left = shared.active_tokens();
-        if left.is_empty() {
-            return left;
-        }
-        tokio::select! {
-            biased;
-            () = &mut over => return left,
-            () = shared.lease.over() => return left,
-            () = shared.changed.notified() => {}
-        }
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("worker.kill_grace", Length, Computed("the smaller of 30s and lease_ttl - self_fence - margin"), "from SIGTERM to SIGKILL at most"),
     key("worker.margin", Length, Computed("the larger of 1s and 5% of lease_ttl"), "from the last SIGKILL to the end of the lease"),
     key("worker.drain_timeout", Length, Value("30s"), "how long a restart waits for what runs"),
-    key("worker.stop_timeout", Length, Value("25s"), "(no effect in this version) the same where shims cannot outlive the worker"),
+    key("worker.stop_timeout", Length, Value("25s"), "the same where shims cannot outlive it (PID 1 of a container, KillMode): what runs is ended, reported and released within it"),
     key("worker.orphan_ttl", Length, Value("24h"), "how long tasks of a standalone go on without it"),
     key("triggerer.capacity", Count(1, 1_000_000), Value("1000"), "(no effect in this version) triggers that one triggerer watches"),
     key("triggerer.lease_ttl", Length, Value("30s"), "(no effect in this version) a triggerer that is silent this long is lost"),

@@ -17,7 +17,9 @@ joined it prints one line on stdout: ready
 
 One worker lives in a home. Killed at any moment, it goes on when it is started again with the same
 home: running tasks go on meanwhile, and are found by the next start. SIGTERM is a restart too: it
-claims nothing more, waits worker.drain_timeout, and leaves the rest to its shims.
+claims nothing more, waits worker.drain_timeout, and leaves the rest to its shims. Where these cannot
+outlive it (it is PID 1 of a container, or systemd ends all of its service) SIGTERM is a drain: tasks get
+SIGTERM in time for worker.stop_timeout, and are reported and released.
 
 Examples:
   fencepost worker --server http://10.0.0.5:7373 --name w-1 -q default,gpu -c 8

@@ -2,12 +2,13 @@
 
 use super::owner;
 use super::ramp::{self, Waiting};
+use super::workers::takes;
 use crate::Cx;
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::facts::{AttemptFacts, Facts, Outputs, Reader, outputs_for};
 use fencepost_core::id::{JobId, Token};
-use fencepost_core::state::{AttemptState, JobState};
+use fencepost_core::state::AttemptState;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt, Claimer};
@@ -91,8 +92,7 @@ async fn take(
         return Ok(Vec::new());
     }
     let tx = acting.tx;
-    // One that drains keeps what it has, and gets no more.
-    let found = job::get(&tx, job_id).await?.filter(|job| job.state != JobState::Draining);
+    let found = job::get(&tx, job_id).await?.filter(takes);
     let Some(job) = found else { return Ok(Vec::new()) };
     let by = Claimer { job_id, worker: &job.name, host: &job.host, call: wants.call };
     let mut tokens = Vec::new();

@@ -52,7 +52,7 @@ pub struct EndReport {
     pub message: Option<String>,
     pub exit_code: Option<i64>,
     pub signal: Option<i64>,
-    /// With `Ending::Gone`: `exit_status`, `successor`, `boot_id`, `self_fence`, `person`.
+    /// With `Ending::Gone`: `exit_status`, `successor`, `boot_id`, `self_fence`, `person`; `drain`: its worker ended it.
     pub evidence: Option<String>,
     /// Its last checkpoint, in hexadecimal.
     pub checkpoint: Option<String>,

@@ -38,6 +38,11 @@ pub fn liveness(job: &Job, now: Timestamp) -> &'static str {
     }
 }
 
+/// Whether it gets claims: one that drains keeps what it has, and one whose loop stands still would let them lie.
+pub(crate) fn takes(job: &Job) -> bool {
+    job.state != JobState::Draining && (job.lease_ttl.is_none() || job.loop_age <= STALLED)
+}
+
 /// The filter of lists.
 pub fn filter(now: Timestamp, name: Option<&str>, all: bool) -> JobFilter {
     JobFilter {

@@ -4,6 +4,7 @@ use crate::world::{BEAT, Worker, World, exit, stay};
 use fencepost_core::id::JobId;
 use fencepost_core::time::Span;
 use fencepost_engine::error::{EngineError, Refusal};
+use fencepost_engine::liveness::{Beat, renew};
 use fencepost_engine::operations::inspect::{Found, Question, inspect};
 use fencepost_engine::operations::workers::{self, confirm, drain, mortals, remove, resume};
 
@@ -45,6 +46,19 @@ async fn a_draining_worker_keeps_what_it_has_and_claims_nothing_until_it_is_resu
     world.finish().await;
     let kinds: Vec<String> = world.events().await.into_iter().map(|e| e.kind).collect();
     assert_eq!(kinds.iter().filter(|kind| *kind == "worker_drained").count(), 1);
+}
+
+#[tokio::test]
+async fn a_worker_whose_loop_stands_still_is_given_no_claims() {
+    let mut world = World::shared(&[TWO], &["one"], 1).await;
+    world.settle().await;
+    world.trigger("d", "r").await;
+    world.plan().await;
+    let beat = |seq, age| Beat { job: job(&world), seq, loop_age: Span::from_secs(age) };
+    renew(&world.cx, &[beat(1_000, 61)]).await.unwrap();
+    assert!(world.claim_by_hand(1).await.is_empty());
+    renew(&world.cx, &[beat(1_001, 0)]).await.unwrap();
+    assert_eq!(world.claim_by_hand(1).await.len(), 1);
 }
 
 #[tokio::test]

@@ -38,8 +38,7 @@ pub(crate) fn report(
 const fn ending(end: End) -> Ending {
     match end {
         End::Exit => Ending::Exit(0),
-        End::Fenced | End::Superseded | End::Gone => Ending::Gone(Death::Orderly),
-        End::Died => Ending::Gone(Death::Single),
+        End::Fenced | End::Superseded | End::Gone | End::Died => Ending::Gone(Death::Orderly),
         End::Stopped => Ending::Stopped,
         End::NeverRan => Ending::NeverRan,
     }

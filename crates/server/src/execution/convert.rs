@@ -228,9 +228,12 @@ fn ending(ended: &Ended) -> Ending {
         Ended::TemplateError => Ending::Unusable(Unusable::Template),
         Ended::OutputsInvalid => Ending::Unusable(Unusable::Outputs),
         Ended::NeverRan => Ending::NeverRan,
-        // A task that fenced itself says nothing about being poison; a lone death may.
-        Ended::Gone { evidence } if evidence == "self_fence" => Ending::Gone(Death::Orderly),
-        Ended::Gone { .. } => Ending::Gone(Death::Single),
+        // Only the death of a worker or a host may be a sign of poison: not that of a shim beside a worker
+        // that lives and says so, nor a task that fenced itself or was drained away.
+        Ended::Gone { evidence } => Ending::Gone(match evidence.as_str() {
+            "self_fence" | "drain" | "exit_status" => Death::Orderly,
+            _ => Death::Single,
+        }),
     }
 }
 
@@ -241,5 +244,20 @@ fn asked(asked: AskedFor) -> Asked {
         AskedFor::Fail => Asked::Fail,
         AskedFor::Retry { after_ms } => Asked::Retry { after: after_ms.map(Span::from_millis) },
         AskedFor::Hold => Asked::Hold,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shim_that_dies_beside_its_worker_is_no_sign_of_poison() {
+        let death = |evidence: &str| ending(&Ended::Gone { evidence: evidence.into() });
+        assert_eq!(death("exit_status"), Ending::Gone(Death::Orderly));
+        assert_eq!(death("self_fence"), Ending::Gone(Death::Orderly));
+        assert_eq!(death("drain"), Ending::Gone(Death::Orderly));
+        assert_eq!(death("successor"), Ending::Gone(Death::Single));
+        assert_eq!(death("boot_id"), Ending::Gone(Death::Single));
     }
 }

@@ -149,7 +149,8 @@ impl AttemptHost for SimHost {
             }
             Lock::Shim => {
                 dir.page.generation += 1;
-                dir.page.lease = lease;
+                let deadline_ns = lease.over(dir.page.lease.deadline_ns);
+                dir.page.lease = Lease { deadline_ns, ..lease };
                 dir.changed.notify_one();
                 let generation = dir.page.generation;
                 self.0.0.trace.mark("reattached");

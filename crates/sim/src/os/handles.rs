@@ -136,7 +136,7 @@ impl RunningAttempt for SimRunning {
         found.unwrap_or(Progress {
             phase: Phase::Ended,
             level: None,
-            lease: fencepost_worker::page::Lease { owner: 0, deadline_ns: 0 },
+            lease: fencepost_worker::page::Lease::of(0, 0),
             stop: None,
             started_at_ns: 0,
             last_activity_ns: 0,

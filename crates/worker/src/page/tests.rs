@@ -4,7 +4,7 @@ const HOUR: u64 = 3_600_000_000_000;
 
 fn page(temp: &tempfile::TempDir) -> (AttemptDir, Page) {
     let dir = AttemptDir::new(temp.path());
-    let lease = Lease { owner: 7, deadline_ns: HOUR };
+    let lease = Lease::of(7, HOUR);
     let page = Page::create(&dir, ClockKind::Boottime, lease, BootId::from_words(1, 2));
     (dir, page.unwrap())
 }
@@ -15,15 +15,26 @@ fn a_take_over_sets_the_deadline_and_shuts_out_the_old_owner() {
     let (dir, mine) = page(&temp);
     let old = mine.generation();
     mine.push(old, 2 * HOUR, 1).unwrap();
-    assert_eq!(mine.lease(), Lease { owner: 7, deadline_ns: 2 * HOUR });
+    assert_eq!(mine.lease(), Lease::of(7, 2 * HOUR));
 
     let theirs = Page::open(&dir).unwrap();
-    let new = theirs.take_over(Lease { owner: 8, deadline_ns: HOUR / 2 }).unwrap();
-    assert_eq!(mine.lease(), Lease { owner: 8, deadline_ns: HOUR / 2 }, "down as well as up");
+    let new = theirs.take_over(Lease::of(8, HOUR / 2)).unwrap();
+    assert_eq!(mine.lease(), Lease::of(8, HOUR / 2), "down as well as up");
     assert_eq!(mine.push(old, 9 * HOUR, 1), Err(PushRefused::NotOwner));
     assert_eq!(theirs.deadline_ns(), HOUR / 2);
     theirs.push(new, HOUR, 1).unwrap();
     assert_eq!(theirs.push(new, 2 * HOUR, HOUR), Err(PushRefused::Expired));
+}
+
+#[test]
+fn a_spent_lease_never_moves_a_deadline_up() {
+    let temp = tempfile::tempdir().unwrap();
+    let (_dir, page) = page(&temp);
+    let spent = |deadline_ns| Lease { is_spent: true, ..Lease::of(8, deadline_ns) };
+    page.take_over(spent(2 * HOUR)).unwrap();
+    assert_eq!(page.lease(), Lease::of(8, HOUR));
+    page.take_over(spent(HOUR / 2)).unwrap();
+    assert_eq!(page.lease(), Lease::of(8, HOUR / 2));
 }
 
 #[test]

@@ -135,7 +135,7 @@ impl Shared {
             let ttl = u64::try_from(self.settings.orphan_ttl.as_nanos()).unwrap_or(u64::MAX);
             (self.settings.now_ns)().saturating_add(ttl)
         });
-        PageLease { owner: self.owner(), deadline_ns }
+        PageLease::of(self.owner(), deadline_ns)
     }
 
     /// What an attempt gets that is not ours: time to end, and no more.
@@ -144,16 +144,22 @@ impl Shared {
         let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         let spent = (self.settings.now_ns)().saturating_add(length);
         let own = self.lease();
-        PageLease { deadline_ns: spent.min(own.deadline_ns), ..own }
+        PageLease { deadline_ns: spent.min(own.deadline_ns), is_spent: true, ..own }
     }
 
     /// Ends everything that runs: the lease does not let it go on.
     pub(super) fn fence(&self) {
+        self.end_all_for(Reason::SelfFence, false);
+    }
+
+    /// Ends everything that runs and is not being ended, or with `kill_now` what does not follow.
+    pub(super) fn end_all_for(&self, reason: Reason, kill_now: bool) {
         for active in self.active().values_mut() {
-            if let Some(running) = active.running.as_ref().filter(|_| active.stop.is_none()) {
-                running.request_stop(Reason::SelfFence, false);
+            let is_new = active.stop.is_none() || kill_now;
+            if let Some(running) = active.running.as_ref().filter(|_| is_new) {
+                running.request_stop(reason, kill_now);
             }
-            active.stop.get_or_insert((Reason::SelfFence, false));
+            active.stop.get_or_insert((reason, kill_now));
         }
     }
 }

@@ -242,8 +242,8 @@ fn ended(outcome: &Outcome, evidence: &str) -> End {
         (OutcomeKind::Stopped, Some(Reason::StallTimeout)) => {
             End::StallTimeout { code: graceful(outcome, code) }
         }
-        (OutcomeKind::Stopped, Some(Reason::SelfFence)) => {
-            End::Gone { evidence: "self_fence".into() }
+        (OutcomeKind::Stopped, Some(why @ (Reason::SelfFence | Reason::Drain))) => {
+            End::Gone { evidence: why.as_str().into() }
         }
         (OutcomeKind::Stopped, _) => End::Stopped { code, signal: outcome.signal },
     }

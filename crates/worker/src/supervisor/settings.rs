@@ -27,7 +27,11 @@ pub struct Settings {
     /// The longest time between SIGTERM and SIGKILL.
     pub kill_grace: Duration,
     pub margin: Duration,
+    /// How long a restart waits for what runs before it leaves the rest to the shims.
     pub drain_timeout: Duration,
+    /// Where shims end with this process: how long an orderly end may take, in which what runs is ended and
+    /// reported. `None`: they outlive it.
+    pub stop_timeout: Option<Duration>,
     /// Bytes of log of one attempt.
     pub log_limit: u64,
     /// The strongest containment that tasks get unless they ask: `auto` or a level.

@@ -87,7 +87,7 @@ pub(crate) fn host(temp: &Path, boot: HomeBoot) -> OsHost {
 }
 
 pub(crate) fn hour() -> Lease {
-    Lease { owner: 1, deadline_ns: now() + 3_600 * SECOND }
+    Lease::of(1, now() + 3_600 * SECOND)
 }
 
 pub(crate) fn log_text(dir: &AttemptDir) -> String {

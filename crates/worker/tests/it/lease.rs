@@ -16,7 +16,7 @@ fn quick(script: &str) -> ShimSpec {
 }
 
 fn lease(ms: u64) -> Lease {
-    Lease { owner: 1, deadline_ns: now() + ms * MS }
+    Lease::of(1, now() + ms * MS)
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_same_holds_on_the_clock_that_counts_a_suspend() {
     let bench = Bench::new();
     let deadline_ns = ClockKind::Boottime.now_ns() + 5_000 * MS;
     let spec = ShimSpec { clock: ClockKind::Boottime, ..quick("sleep 600") };
-    let running = bench.launch_for(&spec, Lease { owner: 1, deadline_ns });
+    let running = bench.launch_for(&spec, Lease::of(1, deadline_ns));
     assert!(text(&bench.dir().lease()).starts_with("boottime "));
     let outcome = end(running.as_ref());
     assert!(ClockKind::Boottime.now_ns() < deadline_ns);
@@ -125,7 +125,7 @@ fn a_take_over_that_lowers_the_deadline_is_obeyed_at_once() {
         let script = format!("touch {}; sleep 600", ready.display());
         let old = bench.launch(&ShimSpec { containment, ..quick(&script) });
         wait_for("the task", || ready.exists());
-        let past = Lease { owner: 2, deadline_ns: now() };
+        let past = Lease::of(2, now());
         let Attached::Running(new) = bench.host.attach("a", past).unwrap() else {
             panic!("it runs")
         };

@@ -156,6 +156,7 @@ fn settings(home: &Path) -> Settings {
         kill_grace: Duration::from_secs(1),
         margin: Duration::from_secs(1),
         drain_timeout: Duration::from_millis(100),
+        stop_timeout: None,
         log_limit: 1 << 20,
         containment: "group".into(),
         host_env: Vec::new(),

@@ -166,7 +166,7 @@ fn a_start_that_was_refused_by_the_store_is_written_down() {
 #[test]
 fn an_attempt_whose_lease_leaves_no_time_is_not_begun() {
     let bench = Bench::new();
-    let over = Lease { owner: 1, deadline_ns: now() + 1_000_000 };
+    let over = Lease::of(1, now() + 1_000_000);
     let running = bench.launch_for(&spec(&["true"]), over);
     assert_eq!(end(running.as_ref()).kind, OutcomeKind::NeverRan);
 }

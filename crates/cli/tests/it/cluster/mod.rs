@@ -1,6 +1,7 @@
 //! Many processes on PostgreSQL, as people run them: real processes, real signals, a real server.
 
 mod death;
+mod drain;
 mod health;
 mod kill9;
 mod outage;

@@ -140,7 +140,7 @@ impl Cluster {
         command
     }
 
-    fn must_serve(&self, name: &str, command: Command) -> Role {
+    pub(crate) fn must_serve(&self, name: &str, command: Command) -> Role {
         let (role, line) = self.spawn(name, command);
         assert!(line.starts_with("ready"), "{name} says `{line}`: {}", self.stderr(name));
         role

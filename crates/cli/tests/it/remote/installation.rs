@@ -379,6 +379,7 @@ fn settings(home: &Path, url: String) -> supervisor::Settings {
         kill_grace: Duration::from_secs(5),
         margin: Duration::from_secs(1),
         drain_timeout: Duration::from_millis(500),
+        stop_timeout: None,
         log_limit: 16 << 20,
         containment: "group".into(),
         host_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],

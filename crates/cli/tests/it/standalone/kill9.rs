@@ -62,7 +62,7 @@ fn ten_minutes_without_a_process_cost_nothing() {
     for name in host.survey().unwrap() {
         let left = 24 * 3_600 - 600;
         let deadline_ns = ClockKind::Monotonic.now_ns() + left * 1_000_000_000;
-        let lease = Lease { owner: 1, deadline_ns };
+        let lease = Lease::of(1, deadline_ns);
         moved += usize::from(matches!(host.attach(&name, lease), Ok(Attached::Running(_))));
     }
     assert!(moved > 0, "no shim was running");

@@ -75,10 +75,13 @@ fn prev_outcome(outcome: Outcome) -> &'static str {
     }
 }
 
+/// A worker that drains has seen the end of what it ended.
+const DRAIN: &str = "drain";
+
 pub(super) fn evidence(report: &EndReport, attempt: &Attempt, now: Timestamp) -> Option<Value> {
     report.evidence.as_ref().map(|kind| {
         json!({
-            "kind": kind,
+            "kind": if kind == DRAIN { "exit_status" } else { kind },
             "at": now.to_string(),
             "job": attempt.job_id.map(|job| job.to_string()),
         })
@@ -91,14 +94,15 @@ pub(super) fn ended(
     verdict: &Verdict,
     evidence: Option<Value>,
 ) -> AttemptEnd {
-    let self_fenced = report.evidence.as_deref() == Some("self_fence")
-        && verdict.outcome == Outcome::Lost
-        && attempt.stop_reason != Some(StopReason::Cancel);
+    let by_worker = report.evidence.as_deref().filter(|kind| ["self_fence", DRAIN].contains(kind));
+    let is_lost =
+        verdict.outcome == Outcome::Lost && attempt.stop_reason != Some(StopReason::Cancel);
+    let by_worker = by_worker.filter(|_| is_lost);
     AttemptEnd {
         token: attempt.token,
         from: attempt.state,
         outcome: verdict.outcome,
-        reason: if self_fenced { "self_fence".into() } else { verdict.reason.clone() },
+        reason: by_worker.map_or_else(|| verdict.reason.clone(), Into::into),
         message: report.message.clone(),
         exit_code: report.exit_code,
         signal: report.signal,
