@@ -287,7 +287,7 @@ impl Times<'_> {
             let text = self.stores.server().sql("recovery", STAGES)?;
             let numbers: Vec<f64> = text.trim().split('|').filter_map(|n| n.parse().ok()).collect();
             if let [declared, settled, queued, count] = numbers[..]
-                && count as usize >= self.attempts
+                && count >= self.attempts as f64
             {
                 let [declared, settled, queued] = [declared, settled, queued].map(|n| n / 1e6);
                 return Ok(Stages { declared, settled, queued });

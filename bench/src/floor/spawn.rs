@@ -30,7 +30,7 @@ pub fn shims(folder: &Path, shim: &Path, count: usize, threads: usize) -> anyhow
     let host = OsHost::new(&place, shim, vec!["shim".into()], HomeBoot::Same)?;
     in_threads(count, threads, |n| {
         let name = format!("floor-{n}");
-        let lease = Lease { owner: 1, deadline_ns: CLOCK.now_ns() + HOUR_NS };
+        let lease = Lease::of(1, CLOCK.now_ns() + HOUR_NS);
         let running = host.prepare(&name, &spec(&name), lease)?.launch()?;
         let pidfd = running.pidfd().context("the host gives no pidfd")?;
         poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None)?;

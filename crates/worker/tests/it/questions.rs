@@ -303,7 +303,7 @@ async fn a_restarted_worker_tells_the_end_again_that_its_predecessor_has_told() 
         assert!(!server.starts.borrow().is_empty(), "it is started to be reported");
         let kept = archived(&bench.file("home"), NEXT).join("report");
         while !kept.exists() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::task::yield_now().await;
         }
         worker.abort();
         let _ = worker.await;
