@@ -36,12 +36,14 @@ use crate::config::keys::share;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::guard::Guards;
+use fencepost_core::retention::Keep;
 use fencepost_core::time::Span;
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{Ended, SharedHealth, drive};
 use fencepost_engine::liveness::Watch;
 use fencepost_engine::outbox::{Outbox, Perform};
 use fencepost_engine::reaper::Reaper;
+use fencepost_engine::retention::Retention;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass};
 use fencepost_server::auth::ensure_owner_token;
@@ -153,7 +155,8 @@ impl Node {
             let pinger = Pinger { health: Arc::clone(&health), meters, journal };
             pinger.start(settings, stopped.clone())?;
         }
-        let passes = spawn_passes(&cx, effects::perform(path.clone()), &health, stopped.clone());
+        let perform = effects::perform(path.clone());
+        let passes = spawn_passes(&cx, perform, keep(settings), &health, stopped.clone());
         let turns = tokio::spawn(turn(Arc::clone(&home)));
         ensure_owner_token(&cx, &path.join("token"))
             .await
@@ -307,6 +310,18 @@ fn engine_settings(options: &Options) -> fencepost_engine::Settings {
     }
 }
 
+/// How long things are kept.
+pub(crate) fn keep(settings: &Settings) -> Keep {
+    let default = Keep::default();
+    let span = |name: &str, default: Span| settings.span(name).unwrap_or(default);
+    Keep {
+        runs: span("retention.runs", default.runs),
+        logs: span("retention.logs", default.logs),
+        jobs: span("retention.jobs", default.jobs),
+        events: span("retention.events", default.events),
+    }
+}
+
 fn host(options: &Options, lock: &Home) -> Outcome<Arc<dyn AttemptHost>> {
     // The running program itself, also after the file was replaced by a newer one.
     let host = OsHost::new(
@@ -385,6 +400,7 @@ fn stop_timeout(options: &Options) -> Option<Duration> {
 fn spawn_passes(
     cx: &Cx,
     perform: Perform,
+    keep: Keep,
     health: &SharedHealth,
     stopped: watch::Receiver<bool>,
 ) -> tokio::task::JoinHandle<Ended> {
@@ -394,6 +410,7 @@ fn spawn_passes(
         Box::new(Reaper),
         Box::new(Watch::default()),
         Box::new(Outbox::new(perform)),
+        Box::new(Retention::new(keep)),
     ];
     tokio::spawn(drive(cx.clone(), passes, Arc::clone(health), stopped))
 }

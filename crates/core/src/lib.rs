@@ -16,6 +16,7 @@ pub mod outputs;
 pub mod params;
 pub mod plan;
 pub mod ramp;
+pub mod retention;
 pub mod retry;
 pub mod schedule;
 pub mod state;

@@ -22,6 +22,7 @@ pub mod meters;
 pub mod operations;
 pub mod outbox;
 pub mod reaper;
+pub mod retention;
 pub mod scheduler;
 pub mod wake;
 

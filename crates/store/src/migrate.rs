@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_dag_files.sql"),
     include_str!("migrations/0009_ramp.sql"),
     include_str!("migrations/0010_incidents.sql"),
+    include_str!("migrations/0011_retention.sql"),
 ];
 
 /// The version of the schema that this program works with.

@@ -18,6 +18,7 @@ pub mod look;
 pub mod outbox;
 pub mod pool;
 pub mod ramp;
+pub mod retention;
 pub mod run;
 pub mod signing_key;
 pub mod task_instance;
@@ -53,6 +54,7 @@ pub fn all_statements() -> Vec<Stmt> {
         outbox::STATEMENTS,
         pool::STATEMENTS,
         ramp::STATEMENTS,
+        &retention::statements(),
         run::STATEMENTS,
         signing_key::STATEMENTS,
         task_instance::STATEMENTS,

@@ -6,7 +6,7 @@
 use super::member::{Member, Membership};
 use super::ping::Pinger;
 use super::serve::{self, Address, Parts};
-use super::{DagFolder, Options, StoreLogs, effects, shared, spawn_passes};
+use super::{DagFolder, Options, StoreLogs, effects, keep, shared, spawn_passes};
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::state::JobKind;
@@ -92,7 +92,8 @@ struct Lives {
 async fn run(lives: Lives, mut member: Member, mut stopped: watch::Receiver<bool>) {
     let Lives { membership, current, health } = lives;
     loop {
-        let passes = spawn_passes(&member.cx, effects::none(), &health, stopped.clone());
+        let keep = keep(&membership.settings);
+        let passes = spawn_passes(&member.cx, effects::none(), keep, &health, stopped.clone());
         match passes.await {
             Ok(Ended::Stopped) => return member.leave().await,
             Ok(Ended::Fenced) => membership.fenced(),

@@ -18,6 +18,7 @@ mod limits;
 mod ramps;
 mod reconciling;
 mod reports;
+mod retention;
 mod retries;
 mod roles;
 mod schedules;

@@ -23,7 +23,8 @@ const AUDIT_TIS: Stmt = Stmt::same(
             t.up_skipped, t.up_upstream_failed, t.up_removed, t.try_number, t.max_tries,
             t.attempts, t.infra_losses, t.clears
      FROM task_instance t LEFT JOIN run r ON r.run_pk = t.run_pk
-     WHERE t.run_pk > $1 AND t.run_pk <= $2",
+     WHERE t.run_pk > $1 AND t.run_pk <= $2
+        AND NOT EXISTS (SELECT 1 FROM pruned_run p WHERE p.run_pk = t.run_pk)",
 );
 const AUDIT_LOGGED: Stmt = Stmt::same(
     "audit_logged",
@@ -41,12 +42,14 @@ const AUDIT_ATTEMPTS: Stmt = Stmt::same(
                     AND (j.state = 'lost' OR (j.state = 'stopped' AND j.lease_ttl IS NOT NULL
                          AND j.detached = 0 AND j.succeeded_by IS NULL))) THEN 1 ELSE 0 END AS BIGINT),
             (SELECT COUNT(*) FROM hold h WHERE h.token = a.token)
-     FROM attempt a WHERE a.run_pk > $1 AND a.run_pk <= $2",
+     FROM attempt a WHERE a.run_pk > $1 AND a.run_pk <= $2
+        AND NOT EXISTS (SELECT 1 FROM pruned_run p WHERE p.run_pk = a.run_pk)",
 );
 const AUDIT_OUTPUTS: Stmt = Stmt::same(
     "audit_outputs",
     "SELECT DISTINCT run_pk, task_index, map_index, token FROM xcom
-     WHERE run_pk > $1 AND run_pk <= $2",
+     WHERE run_pk > $1 AND run_pk <= $2
+        AND NOT EXISTS (SELECT 1 FROM pruned_run p WHERE p.run_pk = xcom.run_pk)",
 );
 const AUDIT_POOLS: Stmt = Stmt::same(
     "audit_pools",

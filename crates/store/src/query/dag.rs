@@ -168,7 +168,7 @@ const DAG_UPSERT: Stmt = Stmt::same(
              max_active_runs = excluded.max_active_runs,
              max_active_tasks = excluded.max_active_tasks,
              slot_cursor = excluded.slot_cursor, next_slot_at = excluded.next_slot_at,
-             updated_at = excluded.updated_at"
+             updated_at = excluded.updated_at, keep_runs = NULL"
     ),
 );
 

@@ -227,18 +227,6 @@ pub async fn confirm_dead(tx: &Tx, job: JobId, evidence: &str) -> Result<bool, S
     Ok(tx.execute(&JOB_CONFIRM_DEAD, values![job, tx.now(), evidence]).await? == 1)
 }
 
-const JOB_PRUNE: Stmt = Stmt::same(
-    "job_prune",
-    "DELETE FROM job WHERE job_id IN (
-        SELECT j.job_id FROM job j WHERE j.state IN ('stopped', 'lost') AND j.ended_at < $1
-           AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.job_id = j.job_id) LIMIT 500)",
-);
-
-/// Removes ended jobs that no attempt points to.
-pub async fn prune(tx: &Tx, ended_before: Timestamp) -> Result<u64, StoreError> {
-    tx.execute(&JOB_PRUNE, values![ended_before]).await
-}
-
 pub(super) const STATEMENTS: &[Stmt] = &[
     JOB_INSERT,
     JOB_GET,
@@ -250,5 +238,4 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     JOB_RESUME,
     JOB_REMOVE,
     JOB_CONFIRM_DEAD,
-    JOB_PRUNE,
 ];

@@ -112,7 +112,6 @@ job_drain job
 job_resume job
 job_remove job
 job_confirm_dead job now word
-job_prune past
 lease_renew job n now n n
 lease_state job
 lease_read
@@ -174,6 +173,34 @@ ramp_get pool
 *ramp_make pool n past n
 ramp_set pool n past n
 ~ramp_over past
+retention_dags dag? past past past limit
+*retention_unread dag? limit
+*retention_set_keep dag n n
+retention_runs dag past past run0 limit
+retention_unsettled run token0 limit
+*retention_drop run now
+retention_leave run now
+retention_left
+retention_log_rows run all
+retention_event_rows run all
+retention_xcom_rows run all
+~retention_attempt_rows run all
+retention_ti_rows run all
+retention_key run
+retention_size run
+retention_jobs past past id limit
+retention_job_drop job now
+retention_homes name? limit
+retention_home_drop home job
+retention_incidents n limit
+retention_incident_drop n
+retention_logs token0 n n limit
+retention_log_drop token n n
+retention_events past limit
+retention_events_old n limit
+retention_tokens past limit
+retention_tokens_old past
+retention_answers_old past
 pool_lock pool
 pool_take pool
 pool_shrunk
@@ -308,4 +335,23 @@ pool_set =p1 =1 word
 pool_shrunk
 hold_free =2
 pool_settled
+dag_upsert =d3 =1 =7 =0 =1 file name json word word n n cursor? now? now now name?
+retention_set_keep =d3 =7 =0
+run_insert =d3 =r0 =7 =scheduled =10 now? now? =10 json json word? name =10
+run_insert =d3 =r1 =7 =scheduled =20 now? now? =20 json json word? name =20
+run_start =5 now n now?
+run_end =5 =success =77 word =running
+retention_dags = =200 =100 =100 =9
+retention_runs =d3 =100 =0 =0 =9
+retention_drop =5 =77
+job_insert =00000000-0000-0000-0000-000000000009 =worker =stopped name name n n uuid name home name queue n n? n now now =55 never flag =1 n
+retention_jobs =100 =0 = =9
+retention_job_drop =00000000-0000-0000-0000-000000000009 =55
+home_take =h9 =1 =00000000-0000-0000-0000-000000000009
+retention_homes = =9
+retention_unread = =9
+retention_leave =9 now
+retention_left
+retention_size =9
+retention_key =9
 ";

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, NoTls};
 const ROWS: u32 = 40_000;
 
 /// A hot statement, the values to explain it with, and the index that it is to use.
-const HOT: [(&str, &str, &str); 15] = [
+const HOT: [(&str, &str, &str); 24] = [
     ("attempt_claim", "'j', 'w', 'h', 1, 'default', 100, 1", "attempt_queued"),
     ("attempt_claim_ramp", "'j', 'w', 'h', 1, 'default', 100, 1, 'p'", "attempt_queued"),
     ("attempt_any_queued", "'default'", "attempt_queued"),
@@ -24,6 +24,15 @@ const HOT: [(&str, &str, &str); 15] = [
     ("vitals_held", "", "ti_held"),
     ("vitals_figures", "", "attempt_may_run"),
     ("vitals_runs", "", "run_active"),
+    ("retention_dags", "'', 9, 9, 9, 50", "run_ended"),
+    ("retention_runs", "'d', 9, 0, 0, 50", "run_ended"),
+    ("retention_runs", "'d', 9, 0, 0, 50", "run_of_dag"),
+    ("retention_jobs", "9, 0, '', 50", "attempt_of_job"),
+    ("retention_job_drop", "'j', 9", "attempt_of_job"),
+    ("retention_events", "9, 50", "event_of_run"),
+    ("retention_event_rows", "9, 50", "event_of_run"),
+    ("retention_attempt_rows", "9, 50", "attempt_of_ti"),
+    ("retention_ti_rows", "9, 50", "task_instance_pkey"),
 ];
 
 async fn filled(place: &PostgresDatabase) -> Client {

@@ -1,4 +1,6 @@
-//! `fencepost db`: the schema of a store, without a server.
+//! `fencepost db`: a store without a server: its schema, what is old in it.
+
+mod clean;
 
 use crate::cx::Cx;
 use crate::error::{CliError, Outcome};
@@ -29,6 +31,16 @@ Example:
         #[arg(long, value_name = "URL")]
         store: Option<String>,
     },
+    /// Remove what is old, in small batches that hold nobody up; with --dry-run only count it
+    #[command(after_help = "\
+Examples:
+  fencepost db clean --dry-run                         by the [retention] settings
+  fencepost db clean --older-than 30d --tables runs,logs --store postgres://fencepost@db/fencepost
+
+It may be interrupted: the same command goes on with what is left. Never removed: runs that are not
+over, runs of which processes may still run, the newest run of each DAG and the one that the next
+looks back at, and runs that their DAG keeps longer (retention:).")]
+    Clean(clean::Clean),
 }
 
 /// Does it.
@@ -36,6 +48,7 @@ pub(super) fn run(cx: &Cx, verb: Db) -> Outcome {
     let (given, migrates) = match &verb {
         Db::Migrate { store } => (store, !cx.global.dry_run),
         Db::Check { store } => (store, false),
+        Db::Clean(args) => return clean::run(cx, args),
     };
     let address = Address::find(cx, given.as_ref())?;
     let found = store::wait_for(look(&address, migrates))?;
