@@ -72,7 +72,7 @@ async fn nothing_is_left(world: &World) {
 
 #[tokio::test]
 async fn old_runs_go_with_everything_of_theirs_and_the_newest_stays() {
-    let mut world = World::of(&[MANUAL]).await;
+    let mut world = World::at(Place::folder(), &[MANUAL], World::settings(), 1).await;
     for name in ["one", "two", "three"] {
         world.trigger("m", name).await;
         world.finish().await;
@@ -405,7 +405,7 @@ async fn swept(template: &World, trip: Option<Trip>) -> (Vec<String>, Vec<String
 
 #[tokio::test]
 async fn a_sweep_ends_the_same_whatever_dies() {
-    let mut template = World::of(&[MANUAL]).await;
+    let mut template = World::at(Place::folder(), &[MANUAL], World::settings(), 1).await;
     for name in ["one", "two", "three"] {
         template.trigger("m", name).await;
         template.finish().await;

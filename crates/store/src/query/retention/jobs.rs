@@ -100,6 +100,7 @@ const RETENTION_INCIDENTS: Stmt = Stmt::same(
     "retention_incidents",
     "SELECT i.id, i.at,
         CAST(CASE WHEN EXISTS (SELECT 1 FROM attempt a WHERE a.job_id = i.job_id)
+            OR EXISTS (SELECT 1 FROM attempt a WHERE a.incident = i.id)
             OR EXISTS (SELECT 1 FROM job j WHERE j.job_id = i.job_id AND j.pages = 1)
             THEN 1 ELSE 0 END AS BIGINT)
      FROM incident i WHERE i.id > $1 ORDER BY i.id LIMIT $2",

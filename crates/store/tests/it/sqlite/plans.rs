@@ -67,6 +67,7 @@ const GOLDEN: &str = "
     retention_jobs       INDEX job_succeeded (succeeded_by=?)
     retention_job_drop   INDEX attempt_of_job (job_id=?)
     retention_incidents  INDEX attempt_of_job (job_id=?)
+    retention_incidents  INDEX attempt_incident (incident=?)
     retention_unsettled  INDEX attempt_of_ti (run_pk=?)
     retention_log_rows   INDEX attempt_of_ti (run_pk=?)
     retention_event_rows INDEX event_of_run (run_pk=?)
