@@ -49,6 +49,7 @@ codes! {
     NoSuchAttempt "no-such-attempt" 404 "There is no such attempt";
     NoSuchPool "no-such-pool" 404 "There is no such pool";
     NoSuchWorker "no-such-worker" 404 "There is no such worker";
+    NoSuchIncident "no-such-incident" 404 "There is no such incident";
     NoSuchToken "no-such-token" 404 "There is no such API token";
     MethodNotAllowed "method-not-allowed" 405 "The resource has no such method";
     RunExists "run-exists" 409 "The run exists already";

@@ -12,6 +12,7 @@ mod declare;
 mod epoch;
 pub(crate) mod gate;
 mod heart;
+pub mod incidents;
 mod own;
 pub(crate) mod reconcile;
 mod renew;
@@ -25,10 +26,11 @@ pub use renew::{Beat, renew};
 
 use crate::error::EngineError;
 use crate::{Cx, Pass, Report};
+use fencepost_core::id::JobId;
 use fencepost_core::liveness::{Observer, ObserverSettings, Scan, Sight};
 use fencepost_core::time::{BootInstant, Span};
 use fencepost_store::query::event::{self, Event};
-use fencepost_store::query::{installation, lease};
+use fencepost_store::query::{incident, installation, lease};
 use std::pin::Pin;
 use tokio::try_join;
 
@@ -70,7 +72,7 @@ impl Pass for Watch {
                 }
                 return Ok(self.due(cx, report));
             }
-            let (sight, mut departed) = match self.scan(cx).await {
+            let Seen { sight, mut departed, ripe } = match self.scan(cx).await {
                 Ok(seen) => seen,
                 Err(error) => {
                     self.observer(cx).failed();
@@ -85,9 +87,19 @@ impl Pass for Watch {
             if departed {
                 self.settle(cx, &mut report).await?;
             }
+            incidents::close(cx, &ripe).await?;
             Ok(self.due(cx, report))
         })
     }
+}
+
+/// What a scan showed.
+struct Seen {
+    sight: Sight,
+    /// A departed job has left something.
+    departed: bool,
+    /// Incidents of which nothing is open.
+    ripe: Vec<(i64, JobId)>,
 }
 
 impl Watch {
@@ -121,15 +133,16 @@ impl Watch {
         report
     }
 
-    /// Reads all leases; also whether a departed job has left something.
-    async fn scan(&mut self, cx: &Cx) -> Result<(Sight, bool), EngineError> {
+    /// Reads all leases, and what else is a matter of the dead.
+    async fn scan(&mut self, cx: &Cx) -> Result<Seen, EngineError> {
         let started = (cx.env.boottime)();
         let tx = cx.store.read("scan_leases").await?;
-        let (readings, installation, departed) = try_join!(
+        let (readings, installation, departed, ripe) = try_join!(
             biased;
             lease::read(&tx),
             installation::load(&tx),
             lease::departed(&tx, 1),
+            incident::ripe(&tx, incidents::AT_ONCE),
         )?;
         let epoch = installation.map_or(1, |row| row.epoch);
         let store_now = tx.now();
@@ -143,7 +156,7 @@ impl Watch {
         let observer = self.observer(cx);
         observer.set_scan_interval(interval);
         let scan = Scan { started, ended, store_now, epoch, readings: &readings };
-        Ok((observer.scan(&scan), !departed.is_empty()))
+        Ok(Seen { sight: observer.scan(&scan), departed: !departed.is_empty(), ripe })
     }
 }
 

@@ -10,13 +10,15 @@ pub use owner::{OWNER, OwnerTokenError, ensure_owner_token};
 use crate::rest::Failure;
 use fencepost_api::problem::{Problem, ProblemCode};
 use fencepost_api::rest::routes::{Permission, Role};
-use fencepost_core::time::Timestamp;
+use fencepost_core::time::{Span, Timestamp};
 use fencepost_engine::Cx;
 use fencepost_store::query::api_token::{self, ApiToken};
 use sha2::{Digest, Sha256};
 
 /// What stands before the random part of a token, so that scanners of leaked secrets know it.
 const PREFIX: &str = "fp_";
+/// How exactly the store knows when a token was used last.
+const REMEMBERED: Span = Span::from_mins(5);
 
 /// Somebody with a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Principal {
     /// How events name them: the token's name, or its id.
     pub name: String,
     pub role: Role,
+    /// When the store was last told that the token is used.
+    used_at: Option<Timestamp>,
 }
 
 impl Principal {
@@ -35,7 +39,7 @@ impl Principal {
             "" => format!("token:{}", token.id),
             name => name.into(),
         };
-        Some(Self { id: token.id.clone(), name, role })
+        Some(Self { id: token.id.clone(), name, role, used_at: token.used_at })
     }
 
     /// Refuses what their role does not allow.
@@ -82,6 +86,19 @@ pub(crate) async fn authenticate(cx: &Cx, secret: &str) -> Result<Principal, Fai
         return Ok(Principal::of(&token).ok_or_else(unknown)?);
     }
     Err(Problem::new(ProblemCode::Unauthenticated, worthless(&token)).into())
+}
+
+/// Tells the store, once in a while, that a token is used. What cannot be told is told another time.
+pub(crate) async fn remember(cx: &Cx, principal: &Principal) {
+    let now = cx.store.clock().now();
+    if principal.used_at.is_some_and(|at| now.since(at) < REMEMBERED) {
+        return;
+    }
+    if let Ok(tx) = cx.store.begin("token_used").await
+        && api_token::used(&tx, &principal.id).await.is_ok()
+    {
+        drop(tx.commit().await);
+    }
 }
 
 /// Why a token that is known lets nobody in.

@@ -15,6 +15,7 @@ mod change;
 mod dag;
 mod event;
 mod explain;
+mod incident;
 mod log;
 mod page;
 mod pool;
@@ -33,6 +34,7 @@ pub use dag::{
 };
 pub use event::{Event, EventQuery};
 pub use explain::{Explain, Gate, GateStatus};
+pub use incident::{Incident, IncidentDetail, IncidentQuery, LostAttempt, Ramp};
 pub use log::{LogLine, LogPage, LogQuery};
 pub use page::{DryRun, ListQuery, Page};
 pub use pool::{Pool, PoolPut};

@@ -184,6 +184,10 @@ routes! {
     ATTEMPT_LOG "attempt_log" Get "/attempts/{attempt}/log" RunRead "LogQuery -> LogPage";
     ATTEMPT_KILL "attempt_kill" Post "/attempts/{attempt}:kill" RunWrite "Action -> Attempt";
     ATTEMPT_CONFIRM_DEAD "attempt_confirm_dead" Post "/attempts/{attempt}:confirm-dead" RunWrite "Action -> Attempt";
+    ATTEMPT_REFUSED_WRITES "attempt_refused_writes" Get "/attempts/{attempt}/refused-writes" RunRead "ListQuery -> Page<Event>: what it tried after its end, oldest first";
+    INCIDENT_LIST "incident_list" Get "/incidents" SystemRead "IncidentQuery -> Page<Incident>, the newest first";
+    INCIDENT_SHOW "incident_show" Get "/incidents/{id}" SystemRead "-> IncidentDetail";
+    INCIDENT_CLOSE "incident_close" Post "/incidents/{id}:close" RunWrite "Action with a reason -> Incident";
     HELD_LIST "held_list" Get "/held" RunRead "ListQuery -> Page<TaskInstance>: those that wait for a person or for evidence";
     HELD_RESOLVE "held_resolve" Post "/held/{attempt}:resolve" RunWrite "Resolve -> Attempt; the task of the attempt is decided";
     EVENTS "events" Get "/events" RunRead "EventQuery -> Page<Event>, oldest first; long poll";

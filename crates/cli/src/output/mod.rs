@@ -163,6 +163,11 @@ impl Output {
         self.print(text.split_once('\n').map_or("", |(_, rows)| rows))
     }
 
+    /// What a dry run says: `would TEXT`, or the things that it is about as data.
+    pub(crate) fn would(&self, text: &str, about: &impl serde::Serialize) -> Outcome<()> {
+        if self.data(about)? { Ok(()) } else { self.print(&format!("would {text}\n")) }
+    }
+
     /// Prints `value` if the format is a data format.
     pub(crate) fn data(&self, value: &impl serde::Serialize) -> Outcome<bool> {
         let value = || serde_json::to_value(value).map_err(unexpected);

@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::cx::Cx;
 use crate::error::Outcome;
 use crate::exit::Exit;
+use crate::output::typed;
 use crate::view::task_label;
 use clap::{Args, Subcommand};
 use fencepost_api::rest::routes::{self, Route};
@@ -73,13 +74,31 @@ fn steer(cx: &Cx, client: &Client, route: Route, verb: &str, args: Steer) -> Out
         attempt.attempt_number, attempt.dag_id, attempt.run_id, attempt.state
     );
     if cx.global.dry_run {
-        return cx.out.print(&format!("would {text}\n"));
+        return cx.out.would(&text, &attempt);
     }
     cx.confirm(&format!("Going to {text}. Go on?"))?;
     let body = Action { reason: args.reason };
     let item = client.send(route, &[&attempt.attempt_id], &(), &body)?;
     if !cx.out.data(&item)? {
-        cx.out.remark(&format!("{verb}: done"));
+        cx.out.remark(&what_it_is(&typed(item)?));
     }
     Ok(())
+}
+
+/// What an attempt is now, and what follows by itself.
+fn what_it_is(attempt: &Attempt) -> String {
+    let name = format!("attempt {}", attempt.attempt_number);
+    match (attempt.state.as_str(), attempt.outcome.as_deref()) {
+        ("lost_open", _) => format!(
+            "{name} was lost before: no order reaches its processes, and they may still run; \
+             confirm-dead says that they are gone"
+        ),
+        ("stopping", _) => format!("{name} is being stopped; it is over when its tree is gone"),
+        (_, Some(outcome)) => {
+            let reason = attempt.reason.as_deref().unwrap_or(outcome);
+            let runs = if attempt.may_still_run { "; its processes may still run" } else { "" };
+            format!("{name} is over: {outcome} ({reason}){runs}")
+        }
+        (state, None) => format!("{name} is {state}"),
+    }
 }

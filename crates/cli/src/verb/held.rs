@@ -85,6 +85,7 @@ fn resolve(cx: &Cx, args: ResolveTask) -> Outcome {
             .remark(&format!("{task} of {} {} ({why}): {}", one.dag_id, one.run_id, args.decision));
     }
     if cx.global.dry_run {
+        cx.out.data(&held)?;
         return Ok(Exit::Done);
     }
     cx.confirm("Go on?")?;

@@ -14,6 +14,7 @@ mod explain;
 mod fence;
 mod health;
 mod held;
+mod incidents;
 mod init;
 mod inspect;
 mod logs;
@@ -63,6 +64,8 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Attempts(attempts::Attempts),
     #[command(subcommand)]
+    Incidents(incidents::Incidents),
+    #[command(subcommand)]
     Held(held::Held),
     Logs(logs::Logs),
     Explain(explain::ExplainArgs),
@@ -111,6 +114,7 @@ impl Verb {
             Self::Runs(args) => runs::run(cx, args),
             Self::Tasks(args) => tasks::run(cx, args),
             Self::Attempts(args) => attempts::run(cx, args),
+            Self::Incidents(args) => incidents::run(cx, args),
             Self::Held(args) => held::run(cx, args),
             Self::Logs(args) => logs::run(cx, args),
             Self::Explain(args) => explain::run(cx, args),

@@ -86,8 +86,8 @@ pub(super) fn run(cx: &Cx, verb: Workers) -> Outcome {
         Workers::Drain { worker, reason } => {
             let found: Worker = client.read(routes::WORKER_SHOW, &[&worker])?;
             if cx.global.dry_run {
-                cx.out.print(&format!("would drain {}\n", line(&found)))?;
-                return Ok(Exit::Done);
+                let text = format!("drain {}", line(&found));
+                return cx.out.would(&text, &found).map(|()| Exit::Done);
             }
             cx.confirm(&format!("Drain {}?", line(&found)))?;
             let body = Action { reason };
@@ -102,8 +102,8 @@ pub(super) fn run(cx: &Cx, verb: Workers) -> Outcome {
         Workers::Remove { worker } => {
             let found: Worker = client.read(routes::WORKER_SHOW, &[&worker])?;
             if cx.global.dry_run {
-                cx.out.print(&format!("would remove {}\n", line(&found)))?;
-                return Ok(Exit::Done);
+                let text = format!("remove {}", line(&found));
+                return cx.out.would(&text, &found).map(|()| Exit::Done);
             }
             cx.confirm(&format!("Remove {}?", line(&found)))?;
             client.get(routes::WORKER_REMOVE, &[&found.id], &())?;
@@ -121,7 +121,8 @@ fn confirm_dead(cx: &Cx, client: &Client, name: String, reason: Option<String>) 
     let lines: Vec<String> =
         planned.items.iter().map(|found| format!("  {}\n", line(found))).collect();
     if cx.global.dry_run {
-        return cx.out.print(&format!("would confirm as dead:\n{}", lines.concat()));
+        let text = format!("confirm as dead:\n{}", lines.concat().trim_end());
+        return cx.out.would(&text, &planned.items);
     }
     if lines.is_empty() {
         cx.out.remark(&format!("nothing of {} is left", body.name));

@@ -3,6 +3,7 @@
 pub(crate) mod attempt;
 mod dag;
 mod event;
+mod incident;
 pub(crate) mod run;
 mod system;
 mod task;
@@ -14,11 +15,12 @@ use fencepost_core::id::Token;
 
 /// A fencing token as people read it: `7-48211`.
 pub(crate) fn token(decimal: Option<&str>) -> Cell {
-    match decimal.map(|text| (text, text.parse::<Token>())) {
-        None => Cell::or_dash(None::<String>),
-        Some((_, Ok(token))) => token.to_string().into(),
-        Some((text, Err(_))) => text.into(),
-    }
+    Cell::or_dash(decimal.map(readable))
+}
+
+/// The same in the middle of a sentence.
+fn readable(decimal: &str) -> String {
+    decimal.parse::<Token>().map_or_else(|_| decimal.to_owned(), |token| token.to_string())
 }
 
 /// `load`, or `load[emea]`, `load[3]` when mapped.

@@ -5,11 +5,12 @@
 //! Any scheduler goes on where another stopped, also after a restart: the mark is in the store.
 
 use super::declare::ALONE;
+use super::incidents;
 use crate::error::EngineError;
 use crate::operations::Answer;
 use crate::operations::report::{self, EndReport};
 use crate::{Cx, Report, Share};
-use fencepost_core::id::JobId;
+use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::AttemptState;
 use fencepost_core::verdict::{Death, Ending};
 use fencepost_store::Tx;
@@ -83,17 +84,19 @@ async fn page(
     };
     let reports = left.iter().map(|attempt| end_of(job, attempt)).collect();
     let answers = report::settle(cx, &tx, job.job, reports, evidence(cx, &tx, job)).await?;
-    let taken = answers.iter().filter(|answer| **answer == Answer::Accepted).count();
+    let mut taken: Vec<Token> = Vec::new();
     for (answer, attempt) in answers.iter().zip(&left) {
-        if let Answer::Refused(why, text) = answer {
-            let why = why.as_str();
-            let token = attempt.token;
-            report.troubles.push(format!("attempt {token} cannot be settled: {why} {text}"));
+        match answer {
+            Answer::Accepted => taken.push(attempt.token),
+            Answer::Refused(why, text) => {
+                let (why, token) = (why.as_str(), attempt.token);
+                report.troubles.push(format!("attempt {token} cannot be settled: {why} {text}"));
+            }
         }
     }
-    incident::count(&tx, job.job, taken).await?;
+    incidents::expired(&tx, job.job, &taken).await?;
     tx.commit().await?;
-    report.moved += taken;
+    report.moved += taken.len();
     Ok(Some(last))
 }
 

@@ -12,7 +12,7 @@ use crate::error::{EngineError, Refusal};
 use fencepost_core::id::Token;
 use fencepost_core::state::AttemptState;
 use fencepost_core::verdict::{Death, Ending};
-use fencepost_store::query::attempt::Attempt;
+use fencepost_store::query::attempt::{Attempt, afterwards};
 use fencepost_store::query::event::{self, Event};
 use serde_json::json;
 
@@ -30,6 +30,9 @@ pub async fn confirm_dead(
     let name = format!("attempt {}", found.token);
     let over = |state: String| Refusal::AlreadyTerminal { what: name.clone(), state };
     if found.state == AttemptState::Ended {
+        if afterwards_dead(cx, &found, by, reason).await? {
+            return Ok(());
+        }
         let outcome = found.outcome.map_or("ended", |outcome| outcome.as_str());
         return Err(over(outcome.into()).into());
     }
@@ -56,6 +59,22 @@ pub async fn confirm_dead(
     tx.commit().await?;
     cx.wakes.workers();
     Ok(())
+}
+
+/// It was closed without a proof that its processes are gone: this is the proof.
+async fn afterwards_dead(
+    cx: &Cx,
+    found: &Attempt,
+    by: &str,
+    reason: Option<&str>,
+) -> Result<bool, EngineError> {
+    let tx = cx.store.begin("confirm_dead").await?;
+    if !afterwards::gone(&tx, &[found.token]).await?.contains(&true) {
+        return Ok(false);
+    }
+    event::append(&tx, vec![line(found, by, reason)]).await?;
+    tx.commit().await?;
+    Ok(true)
 }
 
 fn person_report(attempt: &Attempt, message: String) -> EndReport {

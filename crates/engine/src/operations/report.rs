@@ -16,6 +16,7 @@ use crate::catalog::Version;
 use crate::contention;
 use crate::error::EngineError;
 use crate::liveness::gate;
+use crate::liveness::incidents::Deaths;
 use crate::log;
 use crate::scheduler::MARK_NOW;
 use currency::{Currency, current};
@@ -101,7 +102,9 @@ async fn report_once(
     }
     let answers: Vec<Answer> =
         reports.iter().map(|report| batch.take(cx, job_id, report)).collect();
+    let deaths = std::mem::take(&mut batch.deaths);
     batch.apply(&tx).await?;
+    deaths.write(&tx, job_id).await?;
     tx.commit().await?;
     cx.wakes.engine();
     Ok(answers)
@@ -151,6 +154,7 @@ struct Batch {
     marks: Vec<TiKey>,
     checkpoints: Vec<(TiKey, Token, String)>,
     events: Vec<Event>,
+    deaths: Deaths,
 }
 
 impl Batch {
@@ -199,6 +203,10 @@ impl Batch {
         };
         let is_kin = self.kin.contains(&attempt.token);
         let guards = cx.settings.guards;
+        if attempt.state == AttemptState::Ended {
+            // Late, and yet it says that nothing runs any more.
+            self.deaths.gone.push(attempt.token);
+        }
         match current(&attempt, &ti, (job_id, is_kin), report, guards) {
             Currency::Again => return Answer::Accepted,
             Currency::Afterwards => return self.close(&attempt, report),
@@ -338,6 +346,9 @@ impl Batch {
         line.evidence.clone_from(&evidence);
         if verdict.outcome == Outcome::Lost {
             line.kind = "attempt_lost";
+            if let Some(kind) = report.evidence.clone().filter(|_| !verdict.stays_open) {
+                self.deaths.lost.push((attempt.token, attempt.job_id, kind));
+            }
         }
         self.events.push(line);
         if verdict.stays_open {

@@ -4,12 +4,14 @@ use super::confirm_dead;
 use super::run_control::AttemptRef;
 use crate::Cx;
 use crate::error::{EngineError, Refusal};
+use crate::liveness::incidents;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::{JobKind, JobState};
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
-use fencepost_store::query::attempt;
+use fencepost_store::query::attempt::{self, afterwards};
 use fencepost_store::query::event::{self, Event};
+use fencepost_store::query::incident;
 use fencepost_store::query::job::{self, Job};
 use fencepost_store::query::listing::jobs::{self, JobFilter, JobUse};
 use serde_json::{Value, json};
@@ -157,10 +159,14 @@ pub async fn mortals(cx: &Cx, name: &str) -> Result<Vec<JobUse>, EngineError> {
     if found.is_empty() {
         return Err(Refusal::NoWorker(name.to_owned()).into());
     }
-    let (living, mortal): (Vec<_>, Vec<_>) = found
-        .into_iter()
-        .filter(|one| one.leases > 0 || liveness(&one.job, now) != "lost")
-        .partition(|one| beats(&one.job, now));
+    let mut meant = Vec::new();
+    for one in found {
+        if one.leases > 0 || liveness(&one.job, now) != "lost" || leaves_doubt(&tx, &one).await? {
+            meant.push(one);
+        }
+    }
+    let (living, mortal): (Vec<_>, Vec<_>) =
+        meant.into_iter().partition(|one| beats(&one.job, now));
     match living.first() {
         Some(one) if mortal.is_empty() => {
             let worker = format!("worker `{name}` ({})", one.job.job_id);
@@ -170,6 +176,12 @@ pub async fn mortals(cx: &Cx, name: &str) -> Result<Vec<JobUse>, EngineError> {
         }
         _ => Ok(mortal),
     }
+}
+
+/// Whether something of a lost one may still run, though all of it was closed.
+async fn leaves_doubt(tx: &Tx, one: &JobUse) -> Result<bool, EngineError> {
+    let Some(own) = incident::of_jobs(tx, &[one.job.job_id]).await?.pop() else { return Ok(false) };
+    Ok(afterwards::uncertain(tx, own.id, own.job_id).await? > 0)
 }
 
 /// Whether it renewed its lease within moments.
@@ -196,16 +208,26 @@ pub async fn confirm(
     let declared = job::confirm_dead(&tx, found.job.job_id, &word.to_string()).await?;
     if declared {
         let own = Order { kind: "job_lost", by, reason, to: JobState::Lost };
-        event::append(&tx, vec![Event { evidence: Some(word), ..line(&found.job, &own) }]).await?;
+        let evidence = Some(word.clone());
+        event::append(&tx, vec![Event { evidence, ..line(&found.job, &own) }]).await?;
     }
     tx.commit().await?;
+    let mut lost = Vec::new();
     for token in open(cx, found.job.job_id).await? {
         match confirm_dead::confirm_dead(cx, &AttemptRef::Token(token), by, reason).await {
+            Ok(()) => lost.push(token),
             // A scheduler or the worker itself came first.
-            Ok(()) | Err(EngineError::Refused(_)) => {}
+            Err(EngineError::Refused(_)) => {}
             Err(error) => return Err(error),
         }
     }
+    let tx = cx.store.begin("confirm_worker_dead").await?;
+    // What its expiry had closed before is settled by the same word.
+    afterwards::gone_of(&tx, found.job.job_id).await?;
+    if declared || !lost.is_empty() {
+        incidents::confirmed(&tx, found.job.job_id, (by, &word), &lost).await?;
+    }
+    tx.commit().await?;
     cx.wakes.engine();
     let look = cx.store.read("find_workers").await?;
     find(&look, &found.job.job_id.to_string()).await

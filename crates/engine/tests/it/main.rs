@@ -11,6 +11,7 @@ mod graphs;
 mod guards;
 mod hand_over;
 mod held;
+mod incidents;
 mod interleavings;
 mod inventories;
 mod leases;

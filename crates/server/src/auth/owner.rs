@@ -53,6 +53,7 @@ pub async fn ensure_owner_token(cx: &Cx, path: &Path) -> Result<(), OwnerTokenEr
         expires_at: None,
         revoked_at: None,
         created_by: MADE_BY.into(),
+        used_at: None,
     };
     api_token::insert(&tx, &token, &hash(&secret)).await?;
     tx.commit().await?;

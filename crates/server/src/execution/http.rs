@@ -7,7 +7,7 @@
 mod calls;
 
 use super::Execution;
-use crate::auth::authenticate;
+use crate::auth::{authenticate, remember};
 use crate::body::{bearer, json, take, typed};
 use crate::rest::{Done, Failure, response};
 use axum::Router;
@@ -135,6 +135,7 @@ async fn admit(served: &Served, call: Call, headers: &HeaderMap) -> Result<Whoev
                     .suggest("fencepost tokens create --role worker")
                     .into());
             }
+            remember(cx, &principal).await;
             Ok(Whoever::Join(principal.id))
         }
         Caller::Job => Ok(Whoever::Job(credentials.job(cx, secret).await?)),

@@ -4,10 +4,11 @@ use super::dag_view::time;
 use super::failure::Failure;
 use fencepost_api::rest::{Attempt, Evidence};
 use fencepost_core::id::{JobId, Token};
-use fencepost_core::state::{AttemptState, Outcome};
+use fencepost_core::state::AttemptState;
 use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt;
+use fencepost_store::query::attempt::afterwards;
 use fencepost_store::query::job::{self, Job};
 use fencepost_store::query::listing;
 use fencepost_store::query::run;
@@ -22,6 +23,8 @@ struct Around {
     /// The numbers of attempts that were replaced.
     numbers: BTreeMap<Token, u32>,
     refused: BTreeMap<Token, u32>,
+    /// Those that ended without a proof that their processes have.
+    doubtful: BTreeSet<Token>,
     /// Owners of what has not ended.
     jobs: BTreeMap<JobId, Job>,
 }
@@ -47,6 +50,7 @@ impl Around {
             around.numbers.insert(other.token, other.attempt_number);
         }
         around.refused.extend(listing::attempts::refused(tx, &tokens).await?);
+        around.doubtful.extend(afterwards::doubtful(tx, &tokens).await?);
         // As many as there are workers, not attempts.
         for owner in owners {
             around.jobs.extend(job::get(tx, owner).await?.map(|job| (owner, job)));
@@ -67,9 +71,8 @@ pub(super) async fn attempts(
 fn wire(attempt: attempt::Attempt, around: &Around) -> Attempt {
     let evidence = evidence(&attempt);
     Attempt {
-        // A refused report is late, and it says that the processes have ended.
-        may_still_run: may_still_run(&attempt, evidence.as_ref())
-            && !around.refused.contains_key(&attempt.token),
+        may_still_run: attempt.state == AttemptState::LostOpen
+            || around.doubtful.contains(&attempt.token),
         attempt_id: attempt.attempt_id.to_string(),
         run_id: around.run_ids.get(&attempt.ti.run_pk).cloned().unwrap_or_default(),
         task_id: around.task_ids.get(&attempt.ti).cloned().unwrap_or_default(),
@@ -112,18 +115,4 @@ fn lease_end(job: &Job) -> Option<Timestamp> {
 fn evidence(attempt: &attempt::Attempt) -> Option<Evidence> {
     let stored = attempt.evidence.as_deref()?;
     serde_json::from_str(stored).ok()
-}
-
-/// Whether nobody knows that its processes are gone: the tree of a `group` is not seen by a
-/// successor once its shim is dead.
-fn may_still_run(attempt: &attempt::Attempt, evidence: Option<&Evidence>) -> bool {
-    match (attempt.state, attempt.outcome) {
-        (AttemptState::LostOpen, _) => true,
-        (AttemptState::Ended, Some(Outcome::Lost)) => match evidence.map(|e| e.kind.as_str()) {
-            None | Some("expiry") => true,
-            Some("successor") => attempt.containment.as_deref() == Some("group"),
-            Some(_) => false,
-        },
-        _ => false,
-    }
 }

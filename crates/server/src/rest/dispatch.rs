@@ -4,8 +4,8 @@ use super::answer::Done;
 use super::call::Call;
 use super::failure::Failure;
 use super::{
-    attempts, dags, events, health, held, logs, marks, openapi, pools, rendered, runs, schedule,
-    system, tasks, tokens, workers,
+    attempts, dags, events, health, held, incidents, logs, marks, openapi, pools, rendered, runs,
+    schedule, system, tasks, tokens, workers,
 };
 use fencepost_api::problem::ProblemCode;
 use std::future::ready;
@@ -70,6 +70,10 @@ fn handle(call: &Call) -> Answering<'_> {
         "attempt_log" => boxed(|| logs::show(call)),
         "attempt_kill" => boxed(|| attempts::kill(call)),
         "attempt_confirm_dead" => boxed(|| attempts::confirm_dead(call)),
+        "attempt_refused_writes" => boxed(|| events::refused_writes(call)),
+        "incident_list" => boxed(|| incidents::list(call)),
+        "incident_show" => boxed(|| incidents::show(call)),
+        "incident_close" => boxed(|| incidents::close(call)),
         "held_list" => boxed(|| held::list(call)),
         "held_resolve" => boxed(|| held::resolve(call)),
         "events" => boxed(|| events::list(call)),

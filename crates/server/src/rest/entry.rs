@@ -4,7 +4,7 @@ use super::answer::{Done, response};
 use super::call::Call;
 use super::failure::Failure;
 use super::{Server, dispatch, idempotency};
-use crate::auth::{Principal, authenticate};
+use crate::auth::{Principal, authenticate, remember};
 use crate::body::{bearer, take};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -94,9 +94,11 @@ async fn admit(
         Ok(principal) => {
             principal.check(route.permission)?;
             let now = server.state.cx.store.clock().now();
-            let mut used = server.used.lock().unwrap_or_else(PoisonError::into_inner);
-            used.insert(principal.id.clone(), now);
-            drop(used);
+            {
+                let mut used = server.used.lock().unwrap_or_else(PoisonError::into_inner);
+                used.insert(principal.id.clone(), now);
+            }
+            remember(&server.state.cx, &principal).await;
             Ok(Some(principal))
         }
         Err(_) if public => Ok(None),

@@ -60,6 +60,15 @@ fn kinds(text: Option<&str>) -> Result<String, Failure> {
 }
 
 pub(super) async fn of_attempt(call: &Call) -> Done {
+    page_of_attempt(call, String::new()).await
+}
+
+/// What an attempt tried after its end, and was refused.
+pub(super) async fn refused_writes(call: &Call) -> Done {
+    page_of_attempt(call, listing::words(vec!["write_refused"])).await
+}
+
+async fn page_of_attempt(call: &Call, kinds: String) -> Done {
     let query: ListQuery = call.query()?;
     let limit = cursor::limit(query.limit);
     let after = match cursor::read::<1>("events", query.cursor.as_deref())? {
@@ -68,7 +77,7 @@ pub(super) async fn of_attempt(call: &Call) -> Done {
     };
     let tx = call.read().await?;
     let token = Some(attempts::find(&tx, call.arg(0)).await?.token);
-    let filter = EventFilter { token, ..EventFilter::default() };
+    let filter = EventFilter { token, kinds, ..EventFilter::default() };
     page(listing::events::page(&tx, after, &filter, limit + 1).await?, limit)
 }
 

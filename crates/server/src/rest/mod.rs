@@ -21,6 +21,7 @@ mod failure;
 mod health;
 mod held;
 mod idempotency;
+mod incidents;
 mod logs;
 mod marks;
 mod openapi;

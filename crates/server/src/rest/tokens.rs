@@ -33,7 +33,8 @@ pub(super) async fn list(call: &Call) -> Done {
 fn wire(call: &Call, token: ApiToken) -> Token {
     let used = call.server.used.lock().unwrap_or_else(PoisonError::into_inner);
     Token {
-        last_used_at: time(used.get(&token.id).copied()),
+        // This process knows its own calls exactly, the store those of all to some minutes.
+        last_used_at: time(used.get(&token.id).copied().max(token.used_at)),
         id: token.id,
         name: Some(token.name).filter(|name| !name.is_empty()),
         role: token.role,
@@ -74,6 +75,7 @@ async fn make(cx: &Cx, body: TokenCreate, by: &str) -> Result<TokenCreated, Fail
         expires_at: life.map(|life| tx.now().plus(life)),
         revoked_at: None,
         created_by: by.into(),
+        used_at: None,
     };
     api_token::insert(&tx, &token, &hash(&secret)).await?;
     event::append(&tx, vec![line(by, "token_created", &token)]).await?;

@@ -4,11 +4,16 @@ use super::answer::{Answer, Done};
 use super::call::Call;
 use super::cursor;
 use super::dag_view::{narrow, time};
+use super::failure::Failure;
 use super::runs::check_text;
 use fencepost_api::rest::{Action, ConfirmDead, Finding, Worker, WorkerQuery};
 use fencepost_core::time::Timestamp;
+use fencepost_engine::liveness::incidents;
 use fencepost_engine::operations::inspect::{self, Question};
 use fencepost_engine::operations::workers::{self, filter, find, liveness};
+use fencepost_store::Tx;
+use fencepost_store::query::attempt::afterwards;
+use fencepost_store::query::incident;
 use fencepost_store::query::listing::jobs::{self, JobUse};
 
 pub(super) async fn list(call: &Call) -> Done {
@@ -22,13 +27,33 @@ pub(super) async fn list(call: &Call) -> Done {
     let place =
         |one: &JobUse| cursor::write("workers", &[&one.job.name, &one.job.job_id.to_string()]);
     let (found, next) = cursor::cut(found, limit, place);
-    let rows = found.into_iter().map(|one| wire(one, tx.now())).collect();
+    let mut rows = Vec::new();
+    for one in found {
+        rows.push(noted(&tx, one).await?);
+    }
     Answer::ok(&cursor::page(rows, next))
 }
 
 pub(super) async fn show(call: &Call) -> Done {
     let tx = call.read().await?;
-    Answer::ok(&wire(find(&tx, call.arg(0)).await?, tx.now()))
+    let found = find(&tx, call.arg(0)).await?;
+    Answer::ok(&noted(&tx, found).await?)
+}
+
+/// With the incident of a lost one.
+async fn noted(tx: &Tx, one: JobUse) -> Result<Worker, Failure> {
+    let job = one.job.job_id;
+    let mut worker = wire(one, tx.now());
+    if let Some(own) = incident::of_jobs(tx, &[job]).await?.pop() {
+        let uncertain = afterwards::uncertain(tx, own.id, job).await?;
+        let name = incidents::name(own.id);
+        let lost = format!("{name}: {} attempts lost", own.attempts);
+        worker.note = Some(match uncertain {
+            0 => lost,
+            count => format!("{lost}; may still be running: {count}"),
+        });
+    }
+    Ok(worker)
 }
 
 pub(super) async fn drain(call: &Call) -> Done {

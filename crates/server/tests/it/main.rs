@@ -8,6 +8,7 @@ mod attempts;
 mod dags;
 mod fixture;
 mod idempotency;
+mod incidents;
 mod lifecycle;
 mod logs;
 mod metrics;

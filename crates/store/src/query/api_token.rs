@@ -15,6 +15,8 @@ pub struct ApiToken {
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
     pub created_by: String,
+    /// To some minutes.
+    pub used_at: Option<Timestamp>,
 }
 
 impl ApiToken {
@@ -26,7 +28,7 @@ impl ApiToken {
 
 macro_rules! columns {
     () => {
-        "id, name, role, created_at, expires_at, revoked_at, created_by"
+        "id, name, role, created_at, expires_at, revoked_at, created_by, used_at"
     };
 }
 
@@ -40,16 +42,14 @@ fn decode(row: Row) -> Result<ApiToken, StoreError> {
         expires_at: c.opt_time()?,
         revoked_at: c.opt_time()?,
         created_by: c.text()?,
+        used_at: c.opt_time()?,
     })
 }
 
 const API_TOKEN_INSERT: Stmt = Stmt::same(
     "api_token_insert",
-    concat!(
-        "INSERT INTO api_token (",
-        columns!(),
-        ", hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
-    ),
+    "INSERT INTO api_token (id, name, role, created_at, expires_at, revoked_at, created_by, hash)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 );
 
 /// Writes a new token; `hash` is the hexadecimal SHA-256 of its text.
@@ -126,7 +126,18 @@ pub async fn revoke_made_by(tx: &Tx, created_by: &str) -> Result<u64, StoreError
     tx.execute(&API_TOKEN_REVOKE_MADE_BY, values![created_by, tx.now()]).await
 }
 
+const API_TOKEN_USED: Stmt = Stmt::same(
+    "api_token_used",
+    "UPDATE api_token SET used_at = $2 WHERE id = $1 AND (used_at IS NULL OR used_at < $2)",
+);
+
+/// It was used now.
+pub async fn used(tx: &Tx, id: &str) -> Result<(), StoreError> {
+    tx.execute(&API_TOKEN_USED, values![id, tx.now()]).await.map(drop)
+}
+
 pub(super) const STATEMENTS: &[Stmt] = &[
+    API_TOKEN_USED,
     API_TOKEN_INSERT,
     API_TOKEN_BY_HASH,
     API_TOKEN_GET,

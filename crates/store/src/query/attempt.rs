@@ -1,5 +1,6 @@
 //! Attempts: one row for every dispatch ever made.
 
+pub mod afterwards;
 mod claim;
 pub(super) mod statements;
 

@@ -177,6 +177,18 @@ pub async fn succeed(tx: &Tx, jobs: &[JobId], successor: JobId) -> Result<Vec<bo
     Ok(tx.execute_many(&JOB_SUCCEED, sets).await?.into_iter().map(|n| n == 1).collect())
 }
 
+const JOB_SUCCEEDED: Stmt = Stmt::same(
+    "job_succeeded",
+    "SELECT job_id FROM job WHERE home_id = (SELECT home_id FROM job WHERE job_id = $1)
+        AND kind = 'worker' AND succeeded_by = $1 ORDER BY ended_at DESC, job_id LIMIT 1",
+);
+
+/// The last job that this one succeeded.
+pub async fn predecessor(tx: &Tx, job: JobId) -> Result<Option<JobId>, StoreError> {
+    let Some(row) = tx.query_opt(&JOB_SUCCEEDED, values![job]).await? else { return Ok(None) };
+    row.columns("job").opt_job_id()
+}
+
 const JOB_STOP: Stmt = Stmt::same(
     "job_stop",
     "UPDATE job SET state = 'stopped', ended_at = $2, detached = $3
@@ -233,6 +245,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     JOB_LIVE,
     JOB_PREDECESSORS,
     JOB_SUCCEED,
+    JOB_SUCCEEDED,
     JOB_STOP,
     JOB_DRAIN,
     JOB_RESUME,

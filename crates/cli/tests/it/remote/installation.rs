@@ -340,6 +340,7 @@ pub(crate) async fn join_token_for(
         expires_at: good_for.map(|span| tx.now().plus(span)),
         revoked_at: None,
         created_by: "test".into(),
+        used_at: None,
     };
     api_token::insert(&tx, &token, &auth::hash(&secret)).await.unwrap();
     tx.commit().await.unwrap();

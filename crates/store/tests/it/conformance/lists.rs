@@ -179,6 +179,7 @@ async fn keys_and_secrets(tx: &Tx) {
         expires_at: None,
         revoked_at: None,
         created_by: "setup".into(),
+        used_at: None,
     };
     api_token::insert(tx, &token, "hash").await.unwrap();
     assert_eq!(api_token::by_hash(tx, "hash").await.unwrap().as_ref(), Some(&token));

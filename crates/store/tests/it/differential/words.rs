@@ -11,6 +11,7 @@ api_token_get id
 api_token_page id limit
 api_token_revoke id now
 api_token_admins
+api_token_used id now
 api_token_revoke_made_by id now
 *attempt_insert token uuid run task map dag n n why token0 outcome queue n past now ramp
 attempt_get token
@@ -35,6 +36,13 @@ attempt_left job token0 limit
 attempt_keep_open token astate word word?
 attempt_stop_open token stop name now
 attempt_level token name
+attempt_link token job word
+attempt_gone token
+attempt_gone_of job
+attempt_doubtful token
+attempt_of_incident n token0 limit
+attempt_uncertain n job
+attempt_replaced token
 attempt_unclaimed past limit
 ~attempt_unstarted past all
 attempt_active token0 limit
@@ -94,6 +102,11 @@ incident_open kind job now name json
 incident_count job n
 incident_settle job now
 incident_page n limit
+incident_page_open n limit
+incident_get n
+incident_of_job job
+incident_close n now name word?
+incident_ripe limit
 *installation_make id now
 installation_load
 epoch_raise n
@@ -107,6 +120,7 @@ job_get job
 ~job_live
 job_predecessors jkind home job
 job_succeed job job now
+job_succeeded job
 job_stop job now flag
 job_drain job
 job_resume job

@@ -74,6 +74,9 @@ const GOLDEN: &str = "
     retention_events     INDEX event_of_run (run_pk=?)
     retention_xcom_rows  (run_pk=?)
     retention_ti_rows    (run_pk=?)
+    attempt_of_incident  INDEX attempt_incident (incident=? AND token>?)
+    incident_ripe        INDEX incident_open
+    incident_page_open   INDEX incident_open
     tokens_mint          (one=?)";
 
 /// Tables that grow with the history.
