@@ -26,9 +26,10 @@ pub(super) async fn list(call: &Call) -> Done {
         None => i64::MAX,
     };
     let tx = call.read().await?;
-    let found = match query.open {
-        true => incident::page_open(&tx, before, limit + 1).await?,
-        false => incident::page(&tx, before, limit + 1).await?,
+    let found = if query.open {
+        incident::page_open(&tx, before, limit + 1).await?
+    } else {
+        incident::page(&tx, before, limit + 1).await?
     };
     let place = |one: &incident::Incident| cursor::write("incidents", &[&one.id.to_string()]);
     let (found, next) = cursor::cut(found, limit, place);

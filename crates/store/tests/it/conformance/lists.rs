@@ -185,6 +185,8 @@ async fn keys_and_secrets(tx: &Tx) {
     assert_eq!(api_token::by_hash(tx, "hash").await.unwrap().as_ref(), Some(&token));
     assert_eq!(api_token::get(tx, "01").await.unwrap().as_ref(), Some(&token));
     assert_eq!(api_token::page(tx, "", 9).await.unwrap(), [token]);
+    api_token::used(tx, "01").await.unwrap();
+    assert_eq!(api_token::get(tx, "01").await.unwrap().unwrap().used_at, Some(tx.now()));
     assert!(!api_token::revoke(tx, "01").await.unwrap(), "the last admin");
     assert_eq!(api_token::revoke_made_by(tx, "setup").await.unwrap(), 1);
     let day = Span::from_secs(86_400);

@@ -330,7 +330,15 @@ attempt_stop =1 stop name now word?
 attempt_harden_stop =1 stop name word?
 attempt_keep_open =1 =stopping word word?
 attempt_stop_open =1 stop name now
-attempt_end =1 =lost_open outcome word word? n? n? counted word? word? now word?
+attempt_end =1 =lost_open =lost word word? n? n? counted word? word? now =group
+incident_open kind =00000000-0000-0000-0000-000000000001 now name json
+attempt_link =1 =00000000-0000-0000-0000-000000000001 =,group,
+attempt_of_incident =1 =0 limit
+attempt_doubtful =1
+attempt_uncertain =1 =00000000-0000-0000-0000-000000000001
+attempt_gone =1
+attempt_link =1 =00000000-0000-0000-0000-000000000001 =,group,
+attempt_gone_of =00000000-0000-0000-0000-000000000001
 attempt_page_ended =0 =,ended, = = limit
 ti_insert =2 =1 =-1 name =d0 =running n pool n n n =0 =0 word? now? now?
 ti_checkpoint_set =2 =1 =-1 =0 word
