@@ -79,6 +79,7 @@ fn spec(name: &str) -> ShimSpec {
         worker_kill_grace_ms: 1_000,
         execution_timeout_ms: None,
         stall_timeout_ms: None,
+        keeps: false,
         graceful_exit_codes: Vec::new(),
         log_limit: 1 << 20,
         clock: CLOCK,

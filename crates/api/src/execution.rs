@@ -151,6 +151,9 @@ pub struct Work {
     pub execution_timeout_ms: Option<i64>,
     pub stall_timeout_ms: Option<i64>,
     pub kill_grace_ms: Option<i64>,
+    /// `on_disconnect: keep`: it runs to its end without a lease.
+    #[serde(default)]
+    pub keeps: bool,
     pub graceful_exit_codes: Vec<u8>,
     /// The last checkpoint of the attempts before it, in hexadecimal.
     #[serde(default)]

@@ -141,6 +141,7 @@ pub struct Task {
     pub infra_retries: u32,
     pub on_lost: OnLost,
     pub replace: Replace,
+    pub on_disconnect: OnDisconnect,
     pub times: TaskTimes,
     pub containment: Containment,
     /// Exit codes that count as success after our own stop signal.
@@ -181,6 +182,7 @@ impl Task {
             infra_retries: 5,
             on_lost: OnLost::Retry,
             replace: Replace::AfterLeaseExpiry,
+            on_disconnect: OnDisconnect::Stop,
             times: TaskTimes {
                 execution_timeout: None,
                 queued_timeout: Span::from_mins(20),
@@ -270,6 +272,15 @@ pub enum Replace {
     AfterLeaseExpiry,
     /// Only on evidence that they are gone, or a person's word.
     AfterConfirmedDead,
+}
+
+/// What becomes of a task whose worker is cut off, or gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDisconnect {
+    /// It ends before the lease of its worker does.
+    Stop,
+    /// It runs to its end without a lease. What was lost with it stays open until its end is known.
+    Keep,
 }
 
 /// The clocks that run over one attempt.

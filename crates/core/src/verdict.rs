@@ -3,7 +3,7 @@
 //! Source: 1-semantics section 5 ("Who pays") and 2-interfaces section 5 ("Exit codes"). One pure
 //! function, so that the execution API, the reaper and the simulator cannot disagree.
 
-use crate::dag::{OnLost, Replace, Task};
+use crate::dag::{OnDisconnect, OnLost, Replace, Task};
 use crate::lifecycle::TiEvent;
 use crate::retry::RetryAction;
 use crate::state::{CountedAs, Outcome, StopReason};
@@ -183,7 +183,7 @@ fn shell_code(signal: i32) -> Option<u8> {
 fn stopped(ending: &Ending, task: &Task, stop: Stop) -> Verdict {
     let verdict = stopped_and_gone(stop);
     let is_known = !matches!(ending, Ending::Expired(_));
-    if is_known || task.replace == Replace::AfterLeaseExpiry {
+    if is_known || ends_with_its_lease(task) {
         return verdict;
     }
     // Expiry is no evidence here. A cancel is final at once all the same, and what may still run
@@ -196,6 +196,11 @@ fn stopped(ending: &Ending, task: &Task, stop: Stop) -> Verdict {
         | StopReason::FailFast
         | StopReason::Kill => Verdict { stays_open: true, ..verdict },
     }
+}
+
+/// Whether the end of a lease says that nothing runs any more.
+fn ends_with_its_lease(task: &Task) -> bool {
+    task.replace == Replace::AfterLeaseExpiry && task.on_disconnect == OnDisconnect::Stop
 }
 
 fn stopped_and_gone(stop: Stop) -> Verdict {
@@ -321,9 +326,9 @@ fn lost(death: Death, task: &Task, budgets: &Budgets) -> Verdict {
 
 /// A lease that is over: what is not confirmed stays open where the task asks for that.
 fn expired(death: Death, task: &Task, budgets: &Budgets) -> Verdict {
-    match (task.on_lost, task.replace) {
-        (OnLost::Hold, _) => Verdict::open(TiEvent::Hold, "awaiting_person"),
-        (_, Replace::AfterConfirmedDead) => Verdict::open(TiEvent::Hold, "awaiting_evidence"),
-        (OnLost::Retry | OnLost::Fail, Replace::AfterLeaseExpiry) => lost(death, task, budgets),
+    match task.on_lost {
+        OnLost::Hold => Verdict::open(TiEvent::Hold, "awaiting_person"),
+        OnLost::Retry | OnLost::Fail if ends_with_its_lease(task) => lost(death, task, budgets),
+        OnLost::Retry | OnLost::Fail => Verdict::open(TiEvent::Hold, "awaiting_evidence"),
     }
 }

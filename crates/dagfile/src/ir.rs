@@ -11,7 +11,8 @@ mod timing;
 use crate::diagnostic::Findings;
 use crate::yaml::Node;
 use fencepost_core::dag::{
-    Action, Containment, Dag, OnLost, OutputType, Param, Replace, Task, TaskIndex, WeightRule,
+    Action, Containment, Dag, OnDisconnect, OnLost, OutputType, Param, Replace, Task, TaskIndex,
+    WeightRule,
 };
 use fencepost_core::id::TaskId;
 use fencepost_core::retry::{RetryAction, RetryRule};
@@ -158,6 +159,9 @@ fn shared(task: &Task) -> Map<String, Value> {
     // The default is left out: what was stored before the key counted keeps its hash.
     if task.replace == Replace::AfterConfirmedDead {
         out.insert("replace".into(), json!("after_confirmed_dead"));
+    }
+    if task.on_disconnect == OnDisconnect::Keep {
+        out.insert("on_disconnect".into(), json!("keep"));
     }
     out.insert("containment".into(), json!(containment(task.containment)));
     put_span("stall_timeout", task.times.stall_timeout, &mut out);

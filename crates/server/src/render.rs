@@ -2,7 +2,7 @@
 
 use crate::auth::hex;
 use fencepost_api::execution::Work;
-use fencepost_core::dag::{Action, Containment, Task};
+use fencepost_core::dag::{Action, Containment, OnDisconnect, Task};
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_dagfile::template::{
@@ -97,6 +97,7 @@ pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
         execution_timeout_ms: task.times.execution_timeout.map(Span::as_millis),
         stall_timeout_ms: task.times.stall_timeout.map(Span::as_millis),
         kill_grace_ms: task.times.kill_grace.map(Span::as_millis),
+        keeps: task.on_disconnect == OnDisconnect::Keep,
         graceful_exit_codes: task.graceful_exit_codes.clone(),
         checkpoint: facts.attempt.as_ref().and_then(|attempt| attempt.checkpoint.clone()),
         outputs: task.outputs.iter().map(|(name, of)| (name.clone(), of.as_str().into())).collect(),

@@ -72,6 +72,7 @@ impl Bench<'_> {
             worker_kill_grace_ms: 1_000,
             execution_timeout_ms: None,
             stall_timeout_ms: None,
+            keeps: false,
             graceful_exit_codes: Vec::new(),
             log_limit: 1 << 20,
             clock: CLOCK,

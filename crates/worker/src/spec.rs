@@ -103,6 +103,9 @@ pub struct ShimSpec {
     /// No output and no CPU of the tree for this long.
     #[serde(default)]
     pub stall_timeout_ms: Option<u64>,
+    /// It runs on without a lease: its deadline is none.
+    #[serde(default)]
+    pub keeps: bool,
     /// Exit codes that mean success also after our own signal.
     #[serde(default)]
     pub graceful_exit_codes: Vec<i32>,

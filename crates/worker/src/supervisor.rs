@@ -93,6 +93,8 @@ struct Active {
     is_disowned: bool,
     /// The store has accepted its start.
     is_started: bool,
+    /// It runs without a lease.
+    keeps: bool,
 }
 
 /// How the work of one job ended.
@@ -320,9 +322,10 @@ impl Shared {
     }
 
     /// The shim runs: a stop that came before it is delivered now.
-    fn running(&self, token: &str, name: &str, running: Arc<dyn RunningAttempt>) {
+    fn running(&self, token: &str, name: &str, keeps: bool, running: Arc<dyn RunningAttempt>) {
         let mut active = self.active();
         let entry = active.entry(token.to_owned()).or_default();
+        entry.keeps = keeps;
         if let Some((reason, kill_now)) = entry.stop {
             running.request_stop(reason, kill_now);
         }

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use fencepost_core::dag::{Action, OnLost, Task};
+use fencepost_core::dag::{Action, OnDisconnect, OnLost, Replace, Task};
 use fencepost_core::id::TaskId;
 use fencepost_core::lifecycle::TiEvent;
 use fencepost_core::retry::{RetryAction, RetryRule};
@@ -215,6 +215,29 @@ fn a_loss_never_touches_the_users_tries() {
         assert_eq!(word(u32::MAX), "lost Fail infra_retries_spent infra");
         let fails = Task { on_lost: OnLost::Fail, ..task() };
         assert_eq!(said_of(&fails, &gone, None, &fresh(), None), "lost Fail lost infra");
+    }
+}
+
+/// The end of a lease says nothing about a task that runs on without one.
+#[test]
+fn what_runs_without_a_lease_is_not_lost_with_it() {
+    let expired = Ending::Expired(Death::Single);
+    let word = |task: &Task, stop: Option<StopReason>| {
+        let stop = stop.map(|reason| Stop { reason, mark: None });
+        let verdict = judge(&expired, None, task, &fresh(), stop, 7);
+        let open = if verdict.stays_open { "open " } else { "" };
+        format!("{open}{:?} {}", verdict.event, verdict.reason)
+    };
+    assert_eq!(word(&task(), None), "Replace lost");
+    for keep in [
+        Task { on_disconnect: OnDisconnect::Keep, ..task() },
+        Task { replace: Replace::AfterConfirmedDead, ..task() },
+    ] {
+        assert_eq!(word(&keep, None), "open Hold awaiting_evidence");
+        assert_eq!(word(&keep, Some(StopReason::Clear)), "open Hold awaiting_evidence");
+        assert_eq!(word(&keep, Some(StopReason::Cancel)), "open Stopped cancel");
+        let held = Task { on_lost: OnLost::Hold, ..keep };
+        assert_eq!(word(&held, None), "open Hold awaiting_person");
     }
 }
 

@@ -98,8 +98,9 @@ pub(super) static KEYS: &[Key] = &[
     .or("\"after_lease_expiry\""),
     both(
         "on_disconnect",
-        Choice { values: &["stop"], later: &["keep"] },
-        "What a cut-off worker does with the task.",
+        Choice { values: &["stop", "keep"], later: &[] },
+        "What becomes of the task when its worker is cut off; `keep` only with `on_lost: hold` or \
+         `replace: after_confirmed_dead`.",
     )
     .or("\"stop\""),
     both(

@@ -6,7 +6,7 @@ use super::{NAME_RULE, env, expand, outputs, retry};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
-use fencepost_core::dag::{Action, Containment, OnLost, Replace, Task, WeightRule};
+use fencepost_core::dag::{Action, Containment, OnDisconnect, OnLost, Replace, Task, WeightRule};
 use fencepost_core::id::{PoolName, QueueName, TaskId};
 use fencepost_core::trigger_rule::TriggerRule;
 
@@ -143,6 +143,21 @@ fn depends_on<'a>(fields: &Fields<'a>, findings: &mut Findings) -> Vec<(&'a str,
     names
 }
 
+/// What may outlive its lease must not be replaced when that is over.
+fn on_disconnect(task: &Task, fields: &Fields<'_>, findings: &mut Findings) -> OnDisconnect {
+    if fields.choice("on_disconnect", findings) != Some("keep") {
+        return OnDisconnect::Stop;
+    }
+    let waits = task.on_lost == OnLost::Hold || task.replace == Replace::AfterConfirmedDead;
+    if let Some(field) = fields.get("on_disconnect").filter(|_| !waits) {
+        let place = field.entry.value.place;
+        let message = "`on_disconnect: keep` would let a task run beside its replacement";
+        let hint = "add on_lost: hold or replace: after_confirmed_dead";
+        findings.error(place, "keep-replaced", message, hint);
+    }
+    OnDisconnect::Keep
+}
+
 /// The keys that may also stand in `default_args`.
 fn read_shared(task: &mut Task, fields: &Fields<'_>, findings: &mut Findings) {
     let rule = fields.choice("trigger_rule", findings).and_then(TriggerRule::parse);
@@ -159,7 +174,7 @@ fn read_shared(task: &mut Task, fields: &Fields<'_>, findings: &mut Findings) {
         Some("after_confirmed_dead") => Replace::AfterConfirmedDead,
         _ => Replace::AfterLeaseExpiry,
     };
-    fields.choice("on_disconnect", findings);
+    task.on_disconnect = on_disconnect(task, fields, findings);
     task.containment = match fields.choice("containment", findings) {
         Some("pidns") => Containment::Pidns,
         Some("cgroup") => Containment::Cgroup,

@@ -95,8 +95,8 @@ tasks:
     retry_policy: [{exit_codes: [2, 64], action: fail, reason: bad}, {exit_codes: [75], action: retry, delay: 10m}]
     infra_retries: 7
     on_lost: fail
-    replace: after_lease_expiry
-    on_disconnect: stop
+    replace: after_confirmed_dead
+    on_disconnect: keep
     containment: cgroup
     stall_timeout: 5m
     execution_timeout: 1h30m

@@ -389,6 +389,18 @@ fn dates_and_catchup() {
 }
 
 #[test]
+fn a_task_that_may_outlive_its_lease_is_not_replaced_after_it() {
+    let hint = "add on_lost: hold or replace: after_confirmed_dead";
+    let message = "`on_disconnect: keep` would let a task run beside its replacement";
+    check(
+        "tasks:\n  a: {run: x, on_disconnect: keep}\n",
+        &[&format!("2:31 error [keep-replaced] {message} | {hint}")],
+    );
+    check("tasks:\n  a: {run: x, on_disconnect: keep, on_lost: hold}\n", &[]);
+    check("tasks:\n  a: {run: x, on_disconnect: keep, replace: after_confirmed_dead}\n", &[]);
+}
+
+#[test]
 fn params() {
     check(
         "params:\n  a: {type: strng}\n  b: {type: integer, default: x}\n  c: {defualt: 1}\n  d: {type: string, pattern: x}\n  e: {enum: []}\n  1f: 2\n  g: .nan\ntasks: {t: {run: x}}\n",

@@ -145,8 +145,11 @@ struct Desk<'a> {
     hands: BTreeMap<JobId, Hand>,
     /// Of those whose beats are for a new epoch: the epoch in which they reconciled last.
     epochs: BTreeMap<JobId, u32>,
-    /// Of those too: what they name and have not in their hands, as far as it waits for a worker.
+    /// What they name and have not in their hands, as far as it waits for a worker.
     queued: BTreeSet<Token>,
+    /// The same of earlier jobs' open lost attempts: whether one goes on is its task's to say, which the
+    /// worker knows.
+    open: BTreeSet<Token>,
 }
 
 impl<'a> Desk<'a> {
@@ -164,27 +167,32 @@ impl<'a> Desk<'a> {
             hands: BTreeMap::new(),
             epochs: BTreeMap::new(),
             queued: BTreeSet::new(),
+            open: BTreeSet::new(),
         };
         let jobs = unique(beats.iter().filter(|b| b.carries_inventory()).map(|b| b.job_id));
         for held in attempt::held_by(tx, &jobs).await? {
             desk.hands.entry(held.job_id).or_default().insert(held.token, held);
         }
-        let Some(standing) = standing else { return Ok(desk) };
-        let coming: Vec<&Beat> = beats.iter().filter(|b| b.is_for_epoch(&standing)).collect();
-        let jobs = unique(coming.iter().map(|beat| beat.job_id));
-        desk.epochs = lease::epochs(tx, &jobs).await?.into_iter().collect();
         let is_foreign = |beat: &Beat, token: &Token| {
             desk.hands.get(&beat.job_id).is_none_or(|hand| !hand.contains_key(token))
         };
-        let foreign = coming.iter().flat_map(|beat| {
+        let foreign = beats.iter().flat_map(|beat| {
             beat.inventory.iter().copied().filter(|token| is_foreign(beat, token))
         });
         let foreign = unique(foreign);
         for found in attempt::look(tx, &foreign).await? {
-            if found.state == AttemptState::Queued {
-                desk.queued.insert(found.token);
+            match found.state {
+                AttemptState::Queued => drop(desk.queued.insert(found.token)),
+                AttemptState::LostOpen => drop(desk.open.insert(found.token)),
+                AttemptState::Claimed
+                | AttemptState::Running
+                | AttemptState::Stopping
+                | AttemptState::Ended => {}
             }
         }
+        let Some(standing) = standing else { return Ok(desk) };
+        let jobs = unique(beats.iter().filter(|b| b.is_for_epoch(&standing)).map(|b| b.job_id));
+        desk.epochs = lease::epochs(tx, &jobs).await?.into_iter().collect();
         Ok(desk)
     }
 
@@ -202,7 +210,7 @@ impl<'a> Desk<'a> {
             // A word that was not given in the new epoch ends nothing.
             return beaten;
         }
-        let is_foreign = |token: &&Token| !hand.contains_key(*token);
+        let is_foreign = |token: &&Token| !hand.contains_key(*token) && !self.open.contains(*token);
         beaten.disowned = beat.inventory.iter().filter(is_foreign).copied().collect();
         match beat.says {
             _ if is_over => {}
@@ -234,6 +242,7 @@ impl<'a> Desk<'a> {
         let named: Vec<Named> = beat
             .inventory
             .iter()
+            .filter(|token| hand.contains_key(token) || !self.open.contains(token))
             .map(|token| Named {
                 token: *token,
                 is_started: !beat.is_of_old_worker() && !beat.unstarted.contains(token),

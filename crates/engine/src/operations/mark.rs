@@ -4,10 +4,12 @@ use super::stop;
 use crate::Cx;
 use crate::error::{EngineError, Refusal};
 use crate::log;
+use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
 use fencepost_core::state::{AttemptState, StopReason, TiState};
 use fencepost_store::query::attempt::{self, StopRequest};
 use fencepost_store::query::event;
+use fencepost_store::query::pool;
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, Ti, TiChange, TiKey};
 
@@ -75,6 +77,10 @@ pub async fn mark(cx: &Cx, request: &MarkRequest) -> Result<Vec<Ti>, EngineError
         }
     }
     task_instance::change(&tx, &changes).await?;
+    // What may still run of those that were held holds nothing any more.
+    let held: Vec<Token> =
+        tis.iter().filter(|ti| ti.state == TiState::Held).filter_map(|ti| ti.token).collect();
+    pool::free(&tx, &held).await?;
     let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, &request.by)).collect();
     event::append(&tx, lines).await?;
     // A head that ends before its turn leaves the other instances of its task behind it.

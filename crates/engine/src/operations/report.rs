@@ -21,7 +21,7 @@ use crate::log;
 use crate::scheduler::MARK_NOW;
 use currency::{Currency, current};
 use end::{ended, evidence, mark_event};
-use fencepost_core::dag::{Action, Task};
+use fencepost_core::dag::{Action, OnDisconnect, Task};
 use fencepost_core::id::{JobId, TaskId, Token};
 use fencepost_core::lifecycle::{AttemptEvent, Rejected, TiEvent, TiRecord, attempt_next, step};
 use fencepost_core::state::{AttemptState, CountedAs, Outcome, TiState};
@@ -147,6 +147,8 @@ struct Batch {
     versions: BTreeMap<i64, Arc<Version>>,
     ends: Vec<AttemptEnd>,
     opens: Vec<LostOpen>,
+    /// Of these, the ones that may run on without a lease.
+    kept: Vec<Token>,
     /// Open lost attempts whose owner was in the reporter's home.
     kin: BTreeSet<Token>,
     changes: Vec<TiChange>,
@@ -273,6 +275,12 @@ impl Batch {
         Answer::Accepted
     }
 
+    /// `None`: its version cannot be read.
+    fn task(&self, ti: &Ti) -> Option<&Task> {
+        let version = self.versions.get(&ti.key.run_pk)?;
+        version.dag.tasks.get(ti.key.task_index as usize)
+    }
+
     fn judge(&self, cx: &Cx, attempt: &Attempt, ti: &Ti, report: &EndReport) -> Verdict {
         if attempt.state == AttemptState::Claimed {
             return unstarted(ti, cx.settings.requeue_limit);
@@ -285,10 +293,7 @@ impl Batch {
             requeues: ti.requeues,
             requeue_limit: cx.settings.requeue_limit,
         };
-        let task = self
-            .versions
-            .get(&ti.key.run_pk)
-            .and_then(|version| version.dag.tasks.get(ti.key.task_index as usize));
+        let task = self.task(ti);
         let stop = attempt.stop_reason.map(|reason| Stop { reason, mark: mark_event(attempt) });
         let random = (cx.env.random)();
         let asked = report.asked.as_ref();
@@ -352,6 +357,9 @@ impl Batch {
         }
         self.events.push(line);
         if verdict.stays_open {
+            if self.task(ti).is_some_and(|task| task.on_disconnect == OnDisconnect::Keep) {
+                self.kept.push(attempt.token);
+            }
             let evidence = evidence.map(|json| json.to_string());
             let reason = verdict.reason.clone();
             self.opens.push(LostOpen {
@@ -424,8 +432,10 @@ impl Batch {
             fencepost_store::StoreError::new(kind, "report", format!("{what} moved meanwhile"))
         };
         let ends = self.ends.iter().map(|end| end.token);
-        // Slots follow the processes, which ended by their own deadline.
-        let tokens: Vec<Token> = ends.chain(self.opens.iter().map(|open| open.token)).collect();
+        // Slots follow the processes: most ended by their own deadline.
+        let open = self.opens.iter().map(|open| open.token);
+        let open = open.filter(|token| !self.kept.contains(token));
+        let tokens: Vec<Token> = ends.chain(open).collect();
         let ((), ended, opened, changed, (), ()) = try_join!(
             biased;
             // While the instance still runs under this token: the change below ends that.
@@ -442,6 +452,7 @@ impl Batch {
         if changed.contains(&false) {
             return Err(conflict("a task instance").into());
         }
+        pool::keep(tx, &self.kept).await?;
         xcom::replace(tx, &self.outputs).await?;
         ramp::failed(tx, &self.ramps).await?;
         mark_heads(tx, &self.marks).await

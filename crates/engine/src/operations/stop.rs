@@ -58,6 +58,10 @@ pub(crate) async fn stop_attempts(
     };
     attempt::stop(tx, &running(AttemptState::Running), request).await?;
     attempt::change_stop(tx, &running(AttemptState::Stopping), request).await?;
+    if request.reason != StopReason::Clear {
+        // Decided: what may still run holds nothing any more.
+        pool::free(tx, &running(AttemptState::LostOpen)).await?;
+    }
     let lines = started.iter().map(|a| stop_line(a, request)).collect();
     event::append(tx, lines).await?;
     Ok(())

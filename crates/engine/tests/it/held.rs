@@ -1,16 +1,19 @@
 //! Lost work that stays open: `on_lost: hold`, `replace: after_confirmed_dead`; and who pays for what.
 
+use crate::inventories::inventory;
 use crate::world::{Act, SCAN, TTL, Worker, World, end_report, exit, stay};
 use fencepost_core::id::Token;
 use fencepost_core::state::{AttemptState, TiState};
 use fencepost_core::time::Span;
 use fencepost_core::verdict::{Death, Ending};
 use fencepost_engine::operations::Answer;
+use fencepost_engine::operations::beat::take;
 use fencepost_engine::operations::confirm_dead::confirm_dead;
 use fencepost_engine::operations::held::{Decision, Resolve, resolve};
 use fencepost_engine::operations::register::leave;
 use fencepost_engine::operations::report::report;
 use fencepost_engine::operations::run_control::AttemptRef;
+use fencepost_store::query::pool;
 
 const HOLD: &str = "
 dag_id: d
@@ -21,6 +24,11 @@ const CONFIRMED: &str = "
 dag_id: d
 tasks:
   t: {run: x, replace: after_confirmed_dead}
+";
+const KEPT: &str = "
+dag_id: d
+tasks:
+  t: {run: x, replace: after_confirmed_dead, on_disconnect: keep}
 ";
 const PLAIN: &str = "
 dag_id: d
@@ -69,6 +77,53 @@ async fn a_held_task_waits_for_a_person_and_holds_no_slots() {
     world.mark("d", "r", "t", TiState::Success).await;
     world.finish().await;
     assert_eq!(world.shown("d", "r").await, "success: t success");
+}
+
+/// Slots follow the processes: what runs on without a lease has its own until its end or a decision.
+#[tokio::test]
+async fn what_runs_without_a_lease_holds_its_slots_until_its_end_is_known() {
+    let (mut world, token) = lost(KEPT).await;
+    world.live(TTL.times(3)).await;
+    assert_eq!(world.why("d", "r", "t").await, "held (awaiting_evidence)");
+    assert_eq!(world.pools().await["default_pool"].held, 1);
+    let tx = world.cx.store.read("look").await.unwrap();
+    let counted = pool::active_of_dags(&tx).await.unwrap();
+    assert_eq!(counted.get("d"), None, "a held task counts in no limit of tasks");
+    drop(tx);
+    assert_eq!(end(&world, token, 0, Ending::Exit(0)).await, Answer::Accepted);
+    assert_eq!(world.pools().await["default_pool"].held, 0);
+    world.finish().await;
+    assert_eq!(world.outcomes("d", "r", "t").await, "success none");
+}
+
+#[tokio::test]
+async fn a_decision_about_what_runs_without_a_lease_frees_its_slots() {
+    let (mut world, token) = lost(KEPT).await;
+    assert!(decided(&world, token, Decision::Failed, false).await);
+    assert_eq!(world.pools().await["default_pool"].held, 0);
+    assert_eq!(world.attempt(token).await.state, AttemptState::LostOpen, "it stays listed");
+    world.finish().await;
+    let (mut world, _) = lost(KEPT).await;
+    world.cancel("d", "r").await;
+    assert_eq!(world.pools().await["default_pool"].held, 0);
+    world.finish().await;
+}
+
+/// Its worker watches it in the name of its next job: the server leaves it alone while it is open.
+#[tokio::test]
+async fn an_inventory_may_name_what_an_earlier_job_lost_and_keeps() {
+    let (mut world, token) = lost(KEPT).await;
+    world.workers[0].forget();
+    world.workers[0].is_paused = false;
+    world.settle().await;
+    let job = world.workers[0].job.unwrap();
+    let disowned = async |world: &World, call| {
+        let beat = inventory(job, call, &[token], &[]);
+        take(&world.cx, &[beat]).await.unwrap().remove(0).disowned
+    };
+    assert_eq!(disowned(&world, 1_001).await, []);
+    confirmed(&world, token).await;
+    assert_eq!(disowned(&world, 1_002).await, [token], "somebody said that it is dead");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn starts(world: &World, job: JobId, token: Token, call: i64) -> Answer {
 }
 
 /// An inventory that names these and nothing else.
-fn inventory(job: JobId, call: i64, named: &[Token], unanswered: &[i64]) -> Beat {
+pub(crate) fn inventory(job: JobId, call: i64, named: &[Token], unanswered: &[i64]) -> Beat {
     Beat {
         job_id: job,
         seq: call,

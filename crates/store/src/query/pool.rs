@@ -163,6 +163,16 @@ pub async fn free(tx: &Tx, tokens: &[Token]) -> Result<(), StoreError> {
     tx.execute_many(&HOLD_FREE, sets).await.map(drop)
 }
 
+const HOLD_KEEP: Stmt =
+    Stmt::same("hold_keep", "UPDATE hold SET dag_id = '', task_index = -1 WHERE token = $1");
+
+/// Keeps the slots of attempts that may still run though their instances wait: they count in no limit of
+/// tasks any more.
+pub async fn keep(tx: &Tx, tokens: &[Token]) -> Result<(), StoreError> {
+    let sets = tokens.iter().map(|token| values![*token]).collect();
+    tx.execute_many(&HOLD_KEEP, sets).await.map(drop)
+}
+
 const HOLD_OF_DAGS: Stmt =
     Stmt::same("hold_of_dags", "SELECT dag_id, COUNT(*) FROM hold GROUP BY dag_id LIMIT 100000");
 
@@ -220,6 +230,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     POOL_DELETE,
     HOLD_INSERT,
     HOLD_FREE,
+    HOLD_KEEP,
     HOLD_OF_DAGS,
     HOLD_ACTIVE,
 ];

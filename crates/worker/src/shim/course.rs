@@ -180,6 +180,7 @@ mod tests {
             worker_kill_grace_ms: 30_000,
             execution_timeout_ms: timeout_ms,
             stall_timeout_ms: stall_ms,
+            keeps: false,
             graceful_exit_codes: Vec::new(),
             log_limit: 1,
             clock: ClockKind::Monotonic,

@@ -215,7 +215,7 @@ fn checkpoints(shared: &Shared, seen: &mut Seen) -> Vec<(String, String)> {
 /// Pushes every deadline of ours forward.
 fn push(shared: &Shared) {
     let (deadline, now) = (shared.lease().deadline_ns, (shared.settings.now_ns)());
-    for active in shared.active().values().filter(|active| !active.is_disowned) {
+    for active in shared.active().values().filter(|active| !active.is_disowned && !active.keeps) {
         if let Some(running) = &active.running {
             // A refusal means that it has ended or has another owner: the watch sees it.
             let _ = running.push(deadline, now);

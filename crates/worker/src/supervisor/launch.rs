@@ -102,7 +102,7 @@ async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> 
         }
         let dir = inner.host.dir(&dir_name);
         let spec = spec(&inner, &dir, &own, &work);
-        let prepared = inner.host.prepare(&dir_name, &spec, inner.lease())?;
+        let prepared = inner.host.prepare(&dir_name, &spec, inner.lease_of(spec.keeps))?;
         inner.host.write_files(&dir_name, &for_task(&inner, &own, &work))?;
         Ok(Ok(prepared))
     })
@@ -196,7 +196,8 @@ pub(super) fn watch(
     name: String,
     running: Arc<dyn RunningAttempt>,
 ) {
-    shared.running(&assignment.token, &name, Arc::clone(&running));
+    let keeps = assignment.work.as_ref().is_ok_and(|work| work.keeps);
+    shared.running(&assignment.token, &name, keeps, Arc::clone(&running));
     let worker = Arc::clone(shared);
     shared.nursery.add(async move {
         while running.exited().await.is_err() {

@@ -6,7 +6,7 @@
 //! SIGTERM, `kill_grace`, SIGKILL by the shim, and half a margin later the kernel's timer, which needs
 //! nobody.
 
-use super::{Settings, Shared};
+use super::{Active, Settings, Shared};
 use crate::outcome::Reason;
 use crate::page::Lease as PageLease;
 use fencepost_core::lease::Lease;
@@ -138,6 +138,11 @@ impl Shared {
         PageLease::of(self.owner(), deadline_ns)
     }
 
+    /// The lease of an attempt: that of its worker, or none with `on_disconnect: keep`.
+    pub(super) fn lease_of(&self, keeps: bool) -> PageLease {
+        if keeps { PageLease::of(self.owner(), u64::MAX) } else { self.lease() }
+    }
+
     /// What an attempt gets that is not ours: time to end, and no more.
     pub(super) fn spent_lease(&self) -> PageLease {
         let length = self.settings.kill_grace.saturating_add(self.settings.margin);
@@ -154,7 +159,8 @@ impl Shared {
 
     /// Ends everything that runs and is not being ended, or with `kill_now` what does not follow.
     pub(super) fn end_all_for(&self, reason: Reason, kill_now: bool) {
-        for active in self.active().values_mut() {
+        let spares = |active: &Active| reason == Reason::SelfFence && active.keeps;
+        for active in self.active().values_mut().filter(|active| !spares(active)) {
             let is_new = active.stop.is_none() || kill_now;
             if let Some(running) = active.running.as_ref().filter(|_| is_new) {
                 running.request_stop(reason, kill_now);
@@ -165,11 +171,12 @@ impl Shared {
 }
 
 /// Its job is lost: what still runs is ended, and how each ended is reported. (Too late to count for
-/// most: the answers say so.)
+/// most: the answers say so.) What runs without a lease is left to the next job of this process.
 pub(super) async fn end_all(shared: &Arc<Shared>) {
+    let is_left = |active: &Active| active.keeps && active.running.is_some();
     loop {
         shared.fence();
-        if shared.active().is_empty() {
+        if shared.active().values().all(is_left) {
             return;
         }
         tokio::select! {

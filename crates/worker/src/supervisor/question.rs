@@ -63,7 +63,7 @@ async fn look(shared: &Arc<Shared>, token: String) {
     let ended = loop {
         match reattach::look(shared, &name, shared.spent_lease()).await {
             // Left by a start that nobody asks for any more: it is ended, and looked at again.
-            State::Running(running) => reattach::end(running).await,
+            State::Running { running, .. } => reattach::end(running).await,
             State::Ended(outcome) if outcome.kind == OutcomeKind::NeverRan => {
                 break Ended::NeverRan;
             }

@@ -16,7 +16,11 @@ use std::sync::Arc;
 
 /// What was found of one attempt.
 pub(super) enum State {
-    Running(Arc<dyn RunningAttempt>),
+    /// `keeps`: it runs without a lease.
+    Running {
+        running: Arc<dyn RunningAttempt>,
+        keeps: bool,
+    },
     Ended(Outcome),
     /// There is no directory: the claim came no further.
     Untouched,
@@ -99,7 +103,9 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
     let evidence = if new_boot { "boot_id" } else { "successor" };
     loop {
         match look(shared, &name, shared.lease()).await {
-            State::Running(running) => return adopt(shared, assignment, name, running).await,
+            State::Running { running, .. } => {
+                return adopt(shared, assignment, name, running).await;
+            }
             State::Ended(outcome) if outcome.kind == OutcomeKind::NeverRan => {
                 return start_again(shared, assignment, name).await;
             }
@@ -145,8 +151,10 @@ pub(super) async fn look(shared: &Arc<Shared>, name: &str, lease: Lease) -> Stat
         if !inner.host.exists(&own) {
             return Ok(State::Untouched);
         }
+        let keeps = inner.host.spec(&own).is_some_and(|spec| spec.keeps);
+        let lease = if keeps { inner.lease_of(keeps) } else { lease };
         Ok(match inner.host.attach(&own, lease)? {
-            Attached::Running(running) => State::Running(Arc::from(running)),
+            Attached::Running(running) => State::Running { running: Arc::from(running), keeps },
             Attached::Ended(outcome) => State::Ended(outcome),
             Attached::Absent(absent) => match absent.prove()? {
                 Absence::Proven(outcome) => State::Ended(outcome),
@@ -206,20 +214,30 @@ pub(super) async fn answer(shared: &Arc<Shared>, token: &str, found: Found) -> A
 /// Asks what runs to end, and waits until it has.
 pub(super) async fn end(running: Arc<dyn RunningAttempt>) {
     running.request_stop(crate::outcome::Reason::Superseded, false);
+    over(&running).await;
+}
+
+/// Ready when what runs has ended, or could not be watched.
+async fn over(running: &Arc<dyn RunningAttempt>) {
     if running.exited().await.is_err() {
         super::pause(super::AFTER_TROUBLE).await;
     }
 }
 
 /// A directory of an attempt that was not handed over: what runs there is superseded and ended, its
-/// deadline lowered and never pushed. Until it is gone it is in our hands, and how it ended is said: it
-/// may be what the store waits for.
+/// deadline lowered and never pushed; what runs without a lease is watched to its end, unless the server
+/// says that it is superseded. Until it is gone it is in our hands, and how it ended is said: it may be what
+/// the store waits for.
 fn forget(shared: &Arc<Shared>, name: String, is_taken: bool) {
     let worker = Arc::clone(shared);
     shared.nursery.add(async move {
         let outcome = loop {
             match look(&worker, &name, worker.spent_lease()).await {
-                State::Running(running) => end(running).await,
+                State::Running { running, keeps: true } if is_taken => {
+                    worker.running(token_of(&name), &name, true, Arc::clone(&running));
+                    over(&running).await;
+                }
+                State::Running { running, .. } => end(running).await,
                 State::Ended(outcome) => break Some(outcome),
                 State::Untouched => break None,
                 State::Unknown => super::pause(super::AFTER_TROUBLE).await,

@@ -36,6 +36,7 @@ pub(super) fn spec(
         worker_kill_grace_ms: millis(settings.kill_grace),
         execution_timeout_ms: positive(work.execution_timeout_ms),
         stall_timeout_ms: positive(work.stall_timeout_ms),
+        keeps: work.keeps,
         graceful_exit_codes: work.graceful_exit_codes.iter().map(|code| (*code).into()).collect(),
         log_limit: settings.log_limit,
         clock: settings.clock,

@@ -126,6 +126,7 @@ pub(crate) fn spec(argv: &[&str]) -> ShimSpec {
         worker_kill_grace_ms: 30_000,
         execution_timeout_ms: None,
         stall_timeout_ms: None,
+        keeps: false,
         graceful_exit_codes: Vec::new(),
         log_limit: 1 << 20,
         clock: ClockKind::Monotonic,

@@ -60,6 +60,7 @@ fn assignment(token: &str) -> Assignment {
             execution_timeout_ms: None,
             stall_timeout_ms: None,
             kill_grace_ms: None,
+            keeps: false,
             graceful_exit_codes: Vec::new(),
             checkpoint: None,
             outputs: Vec::new(),

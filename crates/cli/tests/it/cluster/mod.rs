@@ -2,7 +2,9 @@
 
 mod death;
 mod drain;
+mod fleet;
 mod health;
+mod keep;
 mod kill9;
 mod outage;
 mod promotion;

@@ -130,11 +130,21 @@ impl Cluster {
         self.must_serve(name, self.worker_command(name, &[]))
     }
 
+    /// Likewise, with so many slots.
+    pub(crate) fn worker_of_slots(&self, name: &str, slots: usize) -> Role {
+        let mut command = self.worker_command(name, &[]);
+        command.env("FENCEPOST__WORKER__SLOTS", slots.to_string());
+        self.must_serve(name, command)
+    }
+
     pub(crate) fn worker_command(&self, name: &str, more: &[&str]) -> Command {
         let server =
             format!("http://{}", self.address.borrow().as_deref().unwrap_or("127.0.0.1:1"));
         let home = self.path(name);
-        let mut command = self.command(&["worker", "--server", &server, "--name", name, "-c", "8"]);
+        let mut command = self.command(&["worker", "--server", &server, "--name", name]);
+        if !self.env.iter().any(|(name, _)| name == "FENCEPOST__WORKER__SLOTS") {
+            command.env("FENCEPOST__WORKER__SLOTS", "8");
+        }
         command.args(["--home", home.to_str().unwrap()]).args(more);
         command.env("FENCEPOST_WORKER_TOKEN", &self.worker).env_remove("FENCEPOST_TOKEN");
         command

@@ -224,6 +224,7 @@ pool_shrunk
 pool_delete pool
 *hold_insert token pool n dag run task
 hold_free token
+hold_keep token
 look
 vitals_jobs now
 vitals_queued
