@@ -394,7 +394,7 @@ fn a_task_that_may_outlive_its_lease_is_not_replaced_after_it() {
     let message = "`on_disconnect: keep` would let a task run beside its replacement";
     check(
         "tasks:\n  a: {run: x, on_disconnect: keep}\n",
-        &[&format!("2:31 error [keep-replaced] {message} | {hint}")],
+        &[&format!("2:30 error [keep-replaced] {message} | {hint}")],
     );
     check("tasks:\n  a: {run: x, on_disconnect: keep, on_lost: hold}\n", &[]);
     check("tasks:\n  a: {run: x, on_disconnect: keep, replace: after_confirmed_dead}\n", &[]);
