@@ -75,6 +75,7 @@ pub struct Driver {
     api: Arc<dyn ExecutionApi>,
     job_id: String,
     starts: u64,
+    lease_ttl_ms: Option<i64>,
 }
 
 fn failed(problem: Problem) -> anyhow::Error {
@@ -84,7 +85,12 @@ fn failed(problem: Problem) -> anyhow::Error {
 impl Driver {
     /// One that is not registered yet.
     pub fn new(api: Arc<dyn ExecutionApi>, job_id: String) -> Self {
-        Self { api, job_id, starts: 0 }
+        Self { api, job_id, starts: 0, lease_ttl_ms: None }
+    }
+
+    /// The same with the lease that workers have by default.
+    pub fn leased(self) -> Self {
+        Self { lease_ttl_ms: Some(300_000), ..self }
     }
 
     pub fn job_id(&self) -> &str {
@@ -130,7 +136,7 @@ impl Driver {
             version: "0".into(),
             queues: vec!["default".into()],
             slots: BATCH,
-            lease_ttl_ms: None,
+            lease_ttl_ms: self.lease_ttl_ms,
         }
     }
 

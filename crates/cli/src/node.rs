@@ -33,6 +33,7 @@ pub(crate) use worker::{Detached, Employer, Worker as WorkerNode};
 
 use crate::config::Settings;
 use crate::config::keys::share;
+use crate::config::lint::{self, Finding};
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::guard::Guards;
@@ -118,7 +119,9 @@ impl Node {
     pub(crate) async fn start(options: Options) -> Outcome<Self> {
         let Options { home: path, settings, .. } = &options;
         let mut worker_settings = worker_settings(&options);
-        check_orphan_ttl(&worker_settings)?;
+        if let Some(Finding { message, mend, .. }) = lint::orphan_ttl(settings) {
+            return Err(CliError::usage(format!("{message}: write {mend}")));
+        }
         let store_path = sqlite_path(settings)?;
         let (home, installation_id) = lock_home(&options, &store_path)?;
         let store_lock = store_lock::take(&store_path)?;
@@ -334,26 +337,6 @@ fn host(options: &Options, lock: &Home) -> Outcome<Arc<dyn AttemptHost>> {
         Ok(host) => Ok(Arc::new(host.with_guards(options.guards))),
         Err(error) => Err(CliError::new(Exit::Unexpected, error.to_string())),
     }
-}
-
-/// A shim begins to end its tree `kill_grace + margin` before its deadline; a deadline that is not
-/// well beyond that, and beyond a few beats, would end every task at once.
-fn check_orphan_ttl(settings: &supervisor::Settings) -> Outcome<()> {
-    let beats = settings.heartbeat_interval.saturating_mul(3);
-    let least = settings.kill_grace.saturating_add(settings.margin).saturating_add(beats);
-    if settings.orphan_ttl > least {
-        return Ok(());
-    }
-    let span = |d: Duration| Span::from_micros(i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
-    let message = format!(
-        "worker.orphan_ttl {} leaves no room for worker.kill_grace {} + worker.margin {} + three \
-         beats: write orphan_ttl = \"{}\" or more",
-        span(settings.orphan_ttl),
-        span(settings.kill_grace),
-        span(settings.margin),
-        span(least.saturating_mul(2)),
-    );
-    Err(CliError::usage(message))
 }
 
 fn worker_settings(options: &Options) -> supervisor::Settings {

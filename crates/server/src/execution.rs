@@ -32,12 +32,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// From one flush of beats to the next: under 20 transactions a second, whatever the fleet.
-const PACE: Duration = Duration::from_millis(60);
+/// From one flush of beats to the next: ten transactions a second of each server, whatever the fleet.
+const PACE: Duration = Duration::from_millis(100);
 /// Between two looks of a long poll that waits for a ramp.
 const SHORTEST: Span = Span::from_millis(10);
-/// Beats of one transaction at most.
-const BEATS: usize = 500;
+/// Beats of one transaction at most: as many as 50,000 workers of one server send meanwhile.
+const BEATS: usize = 1_000;
 
 /// The execution API of this process. Cheap to clone; clones share what they gather.
 #[derive(Debug, Clone)]

@@ -79,53 +79,188 @@ fn broken_toml_is_a_mistake_with_a_place() {
     assert!(Settings::load(home.path(), None, &none, vec![]).is_ok());
 }
 
+/// Variables without their prefix, the keys that the finding names, the value to write; the first finding that
+/// names all the keys counts.
+type Case = (&'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
+
+fn finding(variables: &[(&str, &str)], keys: &[&str]) -> Option<lint::Finding> {
+    let named: Vec<(String, &str)> =
+        variables.iter().map(|(name, value)| (format!("FENCEPOST__{name}"), *value)).collect();
+    let named: Vec<(&str, &str)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+    let names_all = |found: &lint::Finding| keys.iter().all(|k| found.keys.iter().any(|n| n == k));
+    lint::lint(&load("", &named, vec![]).unwrap()).into_iter().find(names_all)
+}
+
+/// AC-04 and its like: what must hold between times, or a task dies without a fault.
+const ERRORS: &[Case] = &[
+    (
+        &[("WORKER__HEARTBEAT_INTERVAL", "100s")],
+        &["worker.heartbeat_interval", "worker.self_fence"],
+        "worker.heartbeat_interval = \"1m20s\" or less",
+    ),
+    (
+        &[("WORKER__KILL_GRACE", "2m")],
+        &["worker.kill_grace", "worker.lease_ttl", "worker.self_fence", "worker.margin"],
+        "worker.kill_grace = \"45s\" or less, or worker.lease_ttl = \"13m20s\" or more",
+    ),
+    (
+        &[("SCHEDULER__LEASE_TTL", "10s")],
+        &["scheduler.heartbeat_interval", "scheduler.lease_ttl"],
+        "scheduler.heartbeat_interval = \"2s\" or less",
+    ),
+    (
+        &[("WORKER__ORPHAN_TTL", "20s")],
+        &["worker.orphan_ttl", "worker.kill_grace", "worker.margin"],
+        "orphan_ttl = \"1m32s\" or more",
+    ),
+    (
+        &[("SERVER__TLS_CERT", "/cert.pem")],
+        &["server.tls_cert", "server.tls_key"],
+        "server.tls_key = \"PATH\"",
+    ),
+];
+
+const WARNINGS: &[Case] = &[
+    (
+        &[("SCHEDULER__SCAN_INTERVAL", "10s")],
+        &["scheduler.scan_interval", "scheduler.lease_ttl"],
+        "scheduler.scan_interval = \"3s\" or less",
+    ),
+    (
+        &[("SCHEDULER__START_TIMEOUT", "20s")],
+        &["scheduler.start_timeout", "worker.heartbeat_interval"],
+        "scheduler.start_timeout = \"30s\" or more",
+    ),
+    (
+        &[("SCHEDULER__ADOPTION_TIMEOUT", "10s")],
+        &["scheduler.adoption_timeout", "scheduler.lease_ttl"],
+        "scheduler.adoption_timeout = \"30s\" or more",
+    ),
+    (
+        &[("WORKER__HEARTBEAT_INTERVAL", "500ms")],
+        &["worker.heartbeat_interval"],
+        "worker.heartbeat_interval = \"1s\" or more",
+    ),
+    (
+        &[("WORKER__LEASE_TTL", "20s")],
+        &["worker.lease_ttl", "worker.self_fence"],
+        "worker.lease_ttl = \"60s\" or more",
+    ),
+    (
+        &[("WORKER__DRAIN_TIMEOUT", "2m")],
+        &["worker.drain_timeout", "TimeoutStopSec"],
+        "worker.drain_timeout = \"1m\" or less, or a longer TimeoutStopSec",
+    ),
+    (
+        &[("WORKER__DRAIN_TIMEOUT", "10m")],
+        &["worker.drain_timeout", "worker.lease_ttl"],
+        "worker.drain_timeout = \"5m\" or less",
+    ),
+    (
+        &[("WORKER__STOP_TIMEOUT", "30s")],
+        &["worker.stop_timeout", "terminationGracePeriodSeconds"],
+        "worker.stop_timeout = \"25s\" or less, or a longer terminationGracePeriodSeconds",
+    ),
+    (
+        &[("WORKER__STOP_TIMEOUT", "5m")],
+        &["worker.stop_timeout", "worker.self_fence"],
+        "worker.stop_timeout = \"4m\" or less",
+    ),
+    (
+        &[("RECOVERY__MAX_RATE", "5")],
+        &["recovery.max_rate", "recovery.initial"],
+        "recovery.max_rate = 12 or more",
+    ),
+    (
+        &[("SCHEDULER__MASS_LOSS_THRESHOLD", "100%")],
+        &["scheduler.mass_loss_threshold"],
+        "scheduler.mass_loss_threshold = \"90%\" or less",
+    ),
+    (
+        &[("SCHEDULER__MASS_LOSS_THRESHOLD", "5%")],
+        &["scheduler.mass_loss_threshold"],
+        "scheduler.mass_loss_threshold = \"20%\" or more",
+    ),
+    (
+        &[("RETENTION__LOGS", "365d")],
+        &["retention.logs", "retention.runs"],
+        "retention.logs = \"90d\" or less",
+    ),
+    (
+        &[("RETENTION__RUNS", "1h"), ("RETENTION__LOGS", "1h")],
+        &["retention.runs"],
+        "retention.runs = \"24h\" or more",
+    ),
+    (
+        &[("RETENTION__JOBS", "1m")],
+        &["retention.jobs", "worker.lease_ttl"],
+        "retention.jobs = \"10m\" or more",
+    ),
+    (
+        &[("ALERTS__PING_INTERVAL", "5s")],
+        &["alerts.ping_interval", "alerts.ping_url"],
+        "alerts.ping_url = \"http://HOST/PATH\"",
+    ),
+    (
+        &[("ALERTS__PING_INTERVAL", "1s"), ("ALERTS__PING_URL", "http://h/p")],
+        &["alerts.ping_interval", "scheduler.scan_interval"],
+        "alerts.ping_interval = \"4s\" or more",
+    ),
+    (
+        &[("SERVER__INSECURE", "true"), ("SERVER__TLS_CERT", "/c"), ("SERVER__TLS_KEY", "/k")],
+        &["server.insecure", "server.tls_cert"],
+        "server.insecure = \"false\"",
+    ),
+    (
+        &[("SERVER__LEASE_TTL", "6s"), ("SCHEDULER__HEARTBEAT_INTERVAL", "1s")],
+        &["server.lease_ttl", "statement_timeout"],
+        "server.lease_ttl = \"10s\" or more",
+    ),
+];
+
 #[test]
 fn lint_names_both_keys_and_the_value_to_write() {
-    for (variables, first, second, mend) in [
-        (
-            &[("FENCEPOST__WORKER__HEARTBEAT_INTERVAL", "100s")][..],
-            "worker.heartbeat_interval",
-            "worker.self_fence",
-            "worker.heartbeat_interval = \"1m20s\" or less",
-        ),
-        (
-            &[("FENCEPOST__WORKER__KILL_GRACE", "2m")],
-            "worker.kill_grace",
-            "worker.lease_ttl",
-            "worker.kill_grace = \"45s\" or less, or worker.lease_ttl = \"13m20s\" or more",
-        ),
-        (
-            &[("FENCEPOST__SCHEDULER__LEASE_TTL", "10s")],
-            "scheduler.heartbeat_interval",
-            "scheduler.lease_ttl",
-            "scheduler.heartbeat_interval = \"2s\" or less",
-        ),
-        (
-            &[("FENCEPOST__SCHEDULER__SCAN_INTERVAL", "10s")],
-            "scheduler.scan_interval",
-            "scheduler.lease_ttl",
-            "scheduler.scan_interval = \"3s\" or less",
-        ),
-        (
-            &[("FENCEPOST__RETENTION__LOGS", "365d")],
-            "retention.logs",
-            "retention.runs",
-            "retention.logs = \"90d\" or less",
-        ),
-        (
-            &[("FENCEPOST__ALERTS__PING_INTERVAL", "5s")],
-            "alerts.ping_interval",
-            "alerts.ping_url",
-            "alerts.ping_url = \"http://HOST/PATH\"",
-        ),
-    ] {
-        let findings = lint::lint(&load("", variables, vec![]).unwrap());
-        assert_eq!(findings.len(), 1, "{variables:?}");
-        assert_eq!(findings[0].mend, mend);
-        for key in [first, second] {
-            assert!(findings[0].keys.iter().any(|k| k == key), "{key} in {findings:?}");
+    for (cases, severity) in [(ERRORS, lint::Severity::Error), (WARNINGS, lint::Severity::Warning)]
+    {
+        for (variables, keys, mend) in cases {
+            let found = finding(variables, keys).unwrap_or_else(|| panic!("{variables:?}"));
+            assert_eq!((found.mend.as_str(), found.severity), (*mend, severity), "{variables:?}");
         }
     }
+}
+
+/// Whoever writes what a finding says is not told the same again.
+#[test]
+fn the_value_that_a_finding_names_is_accepted() {
+    for (variables, keys, mend) in ERRORS.iter().chain(WARNINGS) {
+        let (name, value) = variables[0];
+        let first = mend.split(", or ").next().unwrap();
+        let Some((_, written)) = first.split_once(" = ") else { continue };
+        let written = written.trim_end_matches(" or less").trim_end_matches(" or more");
+        let key = first.split(" = ").next().unwrap().replace('.', "__").to_uppercase();
+        if key != name {
+            continue;
+        }
+        let mended = [(name, written.trim_matches('"'))];
+        let first = finding(variables, keys).unwrap();
+        let again = finding(&mended, keys).filter(|again| again.keys == first.keys);
+        assert_eq!(again, None, "{mended:?} after {value}");
+    }
+}
+
+#[test]
+fn a_role_refuses_what_its_own_sections_cannot_keep_and_warns_of_the_rest() {
+    let settings = |variables: &[(&str, &str)]| load("", variables, vec![]).unwrap();
+    let bad = settings(&[("FENCEPOST__WORKER__KILL_GRACE", "2m")]);
+    let refused = lint::at_start(&bad, &["worker"]).unwrap_err();
+    let told = lint::lint(&bad).remove(0);
+    assert_eq!(refused.message, told.message);
+    assert_eq!(refused.hints, [format!("write  {}", told.mend)]);
+    assert!(lint::at_start(&bad, &["scheduler"]).unwrap().is_empty(), "it is about workers");
+    let doubtful = settings(&[("FENCEPOST__RETENTION__LOGS", "365d")]);
+    let warned = lint::at_start(&doubtful, &["scheduler", "retention"]).unwrap();
+    assert!(warned[0].contains("retention.logs 365d is longer"), "{warned:?}");
+    assert!(lint::at_start(&settings(&[]), &["worker", "scheduler", "server"]).unwrap().is_empty());
 }
 
 #[test]

@@ -12,11 +12,20 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Keys that flags set: (key, flag, value).
 pub(super) type Flags = Vec<(&'static str, &'static str, String)>;
 
-/// The settings of a role: flags, environment, file.
-pub(super) fn options(cx: &Cx, flags: Flags, take_over: bool) -> Outcome<Options> {
+/// The settings of a role: flags, environment, file. What contradicts what in the sections that it lives by is
+/// refused, or told.
+pub(super) fn options(
+    cx: &Cx,
+    flags: Flags,
+    take_over: bool,
+    sections: &[&str],
+) -> Outcome<Options> {
     let home = absolute(&cx.home())?;
     let settings = Settings::load(&home, cx.global.config.as_ref(), &cx.env, flags)
         .map_err(|errors| config::refuse(&errors))?;
+    for warning in config::lint::at_start(&settings, sections)? {
+        cx.out.remark(&warning);
+    }
     Ok(Options {
         home,
         settings,

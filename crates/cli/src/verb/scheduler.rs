@@ -37,7 +37,8 @@ pub(super) fn run(cx: &Cx, args: Scheduler) -> Outcome {
     flags.extend(args.dags.map(|dags| ("dags.path", "--dags", dags.display().to_string())));
     let listens = args.listen.is_some();
     flags.extend(args.listen.map(|listen| ("server.listen", "--listen", listen)));
-    let options = role::options(cx, flags, false)?;
+    let options =
+        role::options(cx, flags, false, &["scheduler", "recovery", "alerts", "retention"])?;
     let runtime = role::runtime()?;
     let done = runtime.block_on(schedule(&options, listens));
     runtime.shutdown_background();

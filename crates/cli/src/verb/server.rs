@@ -32,7 +32,7 @@ pub(super) fn run(cx: &Cx, args: Server) -> Outcome {
     let mut flags: Flags = Vec::new();
     flags.extend(args.store.map(|store| ("store.url", "--store", store)));
     flags.extend(args.listen.map(|listen| ("server.listen", "--listen", listen)));
-    let options = role::options(cx, flags, false)?;
+    let options = role::options(cx, flags, false, &["server"])?;
     let runtime = role::runtime()?;
     let done = runtime.block_on(serve(&options));
     runtime.shutdown_background();

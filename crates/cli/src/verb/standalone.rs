@@ -58,7 +58,7 @@ fn options(cx: &Cx, args: &Standalone) -> Outcome<Options> {
     if let Some(slots) = args.slots {
         overrides.push(("worker.slots", "--slots", slots.to_string()));
     }
-    role::options(cx, overrides, args.take_over)
+    role::options(cx, overrides, args.take_over, &["recovery", "alerts", "retention"])
 }
 
 async fn serve(options: Options) -> Outcome<Left> {

@@ -45,7 +45,7 @@ pub(super) fn run(cx: &Cx, args: Worker) -> Outcome {
     flags.extend(args.name.map(|name| ("worker.name", "--name", name)));
     flags.extend(args.queues.map(|queues| ("worker.queues", "--queues", queues)));
     flags.extend(args.slots.map(|slots| ("worker.slots", "--slots", slots.to_string())));
-    let options = role::options(cx, flags, args.take_over)?;
+    let options = role::options(cx, flags, args.take_over, &["worker"])?;
     let employer = employer(cx, &options)?;
     let runtime = role::runtime()?;
     let done = runtime.block_on(work(&options, &employer));
