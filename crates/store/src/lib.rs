@@ -14,6 +14,7 @@ pub mod db;
 pub mod error;
 mod migrate;
 pub mod query;
+pub mod upkeep;
 mod witness;
 
 pub use db::{

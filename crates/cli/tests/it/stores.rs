@@ -2,6 +2,7 @@
 
 use crate::process::{Call, Ran};
 use fencepost_testing::Database;
+use serde_json::json;
 
 fn with(url: &str, line: &str) -> Ran {
     let mut arguments: Vec<&str> = line.split_whitespace().collect();
@@ -29,8 +30,15 @@ fn a_database_is_checked_migrated_and_of_use_to_the_other_verbs() {
     assert!(code == 0 && said.starts_with("schema version 0 -> "), "{code} {said}");
     for line in ["db migrate", "db check"] {
         let (code, said) = outcome(url, line);
-        assert!(code == 0 && said.ends_with(": current\n"), "{line}: {code} {said}");
+        assert!(code == 0 && said.contains(": current\n"), "{line}: {code} {said}");
     }
+    let (code, said) = outcome(url, "db check");
+    assert!(code == 0 && said.contains("connections, 0 roles") && !said.contains('!'), "{said}");
+    let kept: serde_json::Value =
+        serde_json::from_str(&outcome(url, "db check -o json").1).unwrap();
+    assert_eq!((&kept["store"]["kind"], &kept["warnings"]), (&"postgres".into(), &json!([])));
+    let (code, said) = outcome(url, "db clean --dry-run");
+    assert!(code == 0 && said.contains("0  rows would go"), "{code} {said}");
     let (code, said) = outcome(url, "doctor");
     assert!(code == 0 && said.contains("✔ no violations"), "{code} {said}");
     let (code, said) = outcome(url, "tokens create --role admin --name first");
@@ -73,8 +81,25 @@ fn a_sqlite_file_is_looked_into_as_well() {
     let url = format!("sqlite:{}", path.display());
     for line in ["db check", "db migrate"] {
         let (code, said) = outcome(&url, line);
-        assert!(code == 0 && said.ends_with(": current\n"), "{line}: {code} {said}");
+        assert!(code == 0 && said.contains(": current\n"), "{line}: {code} {said}");
     }
+    let (code, said) = outcome(&url, "db check");
+    assert!(code == 0 && said.contains("quick_check: ok"), "{code} {said}");
+    let (code, said) = outcome(&url, "db clean --older-than 30d");
+    assert!(code == 0 && said.contains("0  rows gone"), "{code} {said}");
+    for (line, why) in [
+        ("db clean --before 2999-01-01T00:00:00Z", "lies ahead"),
+        ("db clean --tables logs,rums", "there is no `rums`"),
+        ("db clean --older-than 1d --before 2026-01-01T00:00:00Z", "cannot be used with"),
+    ] {
+        let ran = with(&url, line);
+        assert!(ran.code == 2 && ran.stderr.contains(why), "{line}: {} {}", ran.code, ran.stderr);
+    }
+    let lock = std::fs::File::create(folder.path().join("store.db.lock")).unwrap();
+    lock.lock().unwrap();
+    let ran = with(&url, "db clean");
+    assert!(ran.code == 5 && ran.stderr.contains("cleans its store by itself"), "{}", ran.stderr);
+    drop(lock);
     let (code, said) = outcome(&url, "tokens create --role worker");
     assert!(code == 0 && said.starts_with("fp_"), "{code} {said}");
     assert_eq!(outcome(&url, "doctor").0, 0);

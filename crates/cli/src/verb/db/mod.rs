@@ -1,5 +1,6 @@
 //! `fencepost db`: a store without a server: its schema, what is old in it.
 
+mod check;
 mod clean;
 
 use crate::cx::Cx;
@@ -22,10 +23,13 @@ pub(crate) enum Db {
         #[arg(long, value_name = "URL")]
         store: Option<String>,
     },
-    /// Say whether this program can work with a store; changes nothing
+    /// Say whether this program can work with a store, and how the store keeps; changes nothing
     #[command(after_help = "\
 Example:
-  fencepost db check --store postgres://fencepost@db/fencepost    exit 1 if it must be migrated")]
+  fencepost db check --store postgres://fencepost@db/fencepost    exit 1 if it must be migrated, or is damaged
+
+PostgreSQL: rows, dead rows, size and updates in place of each table, what holds vacuum back, connections.
+SQLite: pages, free pages, the WAL, and quick_check. Lines with ! say what to do.")]
     Check {
         /// sqlite:PATH or postgres://USER@HOST/DATABASE; else [store] url
         #[arg(long, value_name = "URL")]
@@ -53,14 +57,22 @@ pub(super) fn run(cx: &Cx, verb: Db) -> Outcome {
     let address = Address::find(cx, given.as_ref())?;
     let found = store::wait_for(look(&address, migrates))?;
     let is_current = found.now == SCHEMA_VERSION;
-    let answer = json!({
+    let mut answer = json!({
         "schema_before": found.before, "schema": found.now, "schema_of_program": SCHEMA_VERSION,
         "current": is_current,
     });
-    if !cx.out.data(&answer)? {
-        cx.out.print(&format!("{}\n", told(&found)))?;
+    let checks = matches!(verb, Db::Check { .. }) && is_current;
+    let kept = if checks { Some(store::wait_for(check::look(&address))?) } else { None };
+    if let (Some(kept), Some(answer)) = (&kept, answer.as_object_mut()) {
+        answer.extend(kept.data().as_object().cloned().unwrap_or_default());
     }
-    Ok(if is_current || cx.global.dry_run { Exit::Done } else { Exit::Unexpected })
+    if !cx.out.data(&answer)? {
+        let more = kept.as_ref().map(check::Kept::text).unwrap_or_default();
+        cx.out.print(&format!("{}\n{more}", told(&found)))?;
+    }
+    let is_damaged = kept.is_some_and(|kept| kept.is_damaged);
+    let is_good = (is_current || cx.global.dry_run) && !is_damaged;
+    Ok(if is_good { Exit::Done } else { Exit::Unexpected })
 }
 
 async fn look(address: &Address, migrates: bool) -> Outcome<Applied> {
