@@ -8,6 +8,7 @@ mod dag_folder;
 mod effects;
 mod epoch;
 mod guards;
+mod home_upkeep;
 mod hooks;
 mod identity;
 mod journal;
@@ -161,6 +162,7 @@ impl Node {
         let perform = effects::perform(path.clone());
         let passes = spawn_passes(&cx, perform, keep(settings), &health, stopped.clone());
         let turns = tokio::spawn(turn(Arc::clone(&home)));
+        home_upkeep::begin(settings, path, false);
         ensure_owner_token(&cx, &path.join("token"))
             .await
             .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;

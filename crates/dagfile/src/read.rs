@@ -24,6 +24,7 @@ use crate::keys::Level;
 use crate::yaml::{Entry, Node};
 use fencepost_core::dag::{Dag, DagLimits, Param, Task};
 use fencepost_core::id::{DagId, IdError};
+use fencepost_core::schedule::Schedule;
 use fencepost_core::time::Span;
 use fields::Fields;
 
@@ -135,6 +136,8 @@ fn head(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<Head
     let params = params::read(fields, &timing.schedule, findings);
     let text = |name, findings: &mut Findings| fields.text(name, findings).unwrap_or_default();
     fields.choice("overlap", findings);
+    let dagrun_timeout = fields.duration("dagrun_timeout", findings);
+    let retention = retention(fields, &timing.schedule, dagrun_timeout, findings);
     Some(Head {
         dag_id: dag_id(fields, stem, findings),
         description: text("description", findings),
@@ -147,12 +150,35 @@ fn head(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<Head
             max_active_runs: fields.whole("max_active_runs", findings).unwrap_or(16),
             max_active_tasks: fields.whole("max_active_tasks", findings).unwrap_or(16),
         },
-        dagrun_timeout: fields.duration("dagrun_timeout", findings),
+        dagrun_timeout,
         fail_fast: fields.flag("fail_fast", findings).unwrap_or(false),
         params,
         env: env::read(fields, findings),
-        retention: fields.duration("retention", findings),
+        retention,
     })
+}
+
+/// Shorter than a run may take, or than it is to the next one: nobody who looks for it finds it.
+fn retention(
+    fields: &Fields<'_>,
+    schedule: &Schedule,
+    dagrun_timeout: Option<Span>,
+    findings: &mut Findings,
+) -> Option<Span> {
+    let retention = fields.duration("retention", findings)?;
+    let place = fields.get("retention")?.entry.value.place;
+    let every = match schedule {
+        Schedule::Every(span) => Some(("schedule", *span)),
+        Schedule::Manual | Schedule::Cron(_) | Schedule::At(_) => None,
+    };
+    let timeout = dagrun_timeout.map(|span| ("dagrun_timeout", span));
+    if let Some((key, span)) = [timeout, every].into_iter().flatten().find(|(_, s)| *s > retention)
+    {
+        let message = format!("`retention` {retention} is shorter than `{key}` {span}");
+        let hint = format!("write `retention: {span}` or more");
+        findings.warn(place, "short-retention", message, hint);
+    }
+    Some(retention)
 }
 
 fn dag_id(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<DagId> {

@@ -20,6 +20,7 @@ mod join;
 mod launch;
 mod lease;
 mod nursery;
+mod old;
 mod question;
 mod reattach;
 mod report;
@@ -30,6 +31,7 @@ mod work;
 pub(crate) use archive::archive;
 pub use archive::{archived, log_dir, remove_archived};
 pub use beat::{Beating, Beats, Host};
+pub use old::{Forgotten, KeepAtHome, forget_old};
 pub use settings::{Identity, Settings, TaskApi};
 
 use crate::attempt::{AttemptHost, RunningAttempt};

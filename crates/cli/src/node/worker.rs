@@ -4,7 +4,8 @@
 //! one has to know its installation first, which the server says.
 
 use super::{
-    Options, TURN, ended, host, identity, lock, serve, shared, surroundings, turn, worker_settings,
+    Options, TURN, ended, home_upkeep, host, identity, lock, serve, shared, surroundings, turn,
+    worker_settings,
 };
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
@@ -66,6 +67,7 @@ impl Worker {
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(supervisor.run(stopped));
         let turns = tokio::spawn(turn(Arc::clone(&home)));
+        home_upkeep::begin(&options.settings, &options.home, true);
         Ok(Self { stop, task, turns, api, home, self_fence: lease.self_fence })
     }
 

@@ -194,3 +194,15 @@ fn tasks_that_should_not_run_twice() {
         assert_eq!(warned(lines, "t"), "", "{lines}");
     }
 }
+
+#[test]
+fn a_retention_below_a_run_s_length_or_its_interval() {
+    let warned = |head: &str| findings(&format!("{head}\ntasks:\n  t: {{run: x}}\n")).join("\n");
+    assert_eq!(
+        warned("retention: 1h\ndagrun_timeout: 2h"),
+        "1:12 warn [short-retention] `retention` 1h is shorter than `dagrun_timeout` 2h | \
+         write `retention: 2h` or more"
+    );
+    assert!(warned("retention: 1h\nschedule: {every: 3h}").contains("shorter than `schedule` 3h"));
+    assert_eq!(warned("retention: 1d\ndagrun_timeout: 2h\nschedule: {every: 3h}"), "");
+}

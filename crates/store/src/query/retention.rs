@@ -57,13 +57,15 @@ const RETENTION_UNREAD: Stmt = Stmt::same(
     "retention_unread",
     "SELECT dag_id, version_pk FROM dag WHERE keep_runs IS NULL AND dag_id > $1
      ORDER BY dag_id LIMIT $2",
-);
+)
+.locking(" FOR UPDATE SKIP LOCKED");
 const RETENTION_SET_KEEP: Stmt = Stmt::same(
     "retention_set_keep",
     "UPDATE dag SET keep_runs = $3 WHERE dag_id = $1 AND version_pk = $2",
 );
 
-/// DAGs of which it is not written down how long they keep their runs, after a name: with their versions.
+/// DAGs of which it is not written down how long they keep their runs, after a name: with their versions;
+/// locked in a transaction that may write.
 pub async fn unread(tx: &Tx, after: &str, limit: u32) -> Result<Vec<(String, i64)>, StoreError> {
     let rows = tx.query(&RETENTION_UNREAD, values![after, limit]).await?;
     rows.into_iter()

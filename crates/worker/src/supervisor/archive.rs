@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Where live attempts have their directories, below the home.
 pub(super) const LIVE: &str = "attempts";
-const ARCHIVE: &str = "logs";
+pub(super) const ARCHIVE: &str = "logs";
 
 /// The directory of an ended attempt: `logs/GROUP/NAME`, a thousand tokens to a group.
 pub fn archived(home: &Path, name: &str) -> PathBuf {
