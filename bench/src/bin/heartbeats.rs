@@ -60,9 +60,10 @@ struct Bench<'a> {
 }
 
 /// Lines of a table that are compared with a bound.
-#[derive(Default)]
 struct Table {
     missed: usize,
+    /// Bytes of the job table at its smallest.
+    smallest: f64,
 }
 
 impl Table {
@@ -89,9 +90,9 @@ impl Bench<'_> {
         self.stores.server().sql(DATABASE, "VACUUM FULL job")?;
         let smallest = Counts::read(self.stores.server(), DATABASE)?.job_bytes;
         let watch = tokio::spawn(observe(rig.cx.clone()));
-        let mut table = Table::default();
+        let mut table = Table { missed: 0, smallest };
         let last = self.real_pace(&apis, &fleet, span, &mut table).await?;
-        self.short_hour(&rig, &place, (&fleet, last), hours, (smallest, &mut table)).await?;
+        self.short_hour(&rig, &place, (&fleet, last, hours), &mut table).await?;
         watch.abort();
         Ok(table.missed)
     }
@@ -181,9 +182,8 @@ impl Bench<'_> {
         &self,
         rig: &Rig,
         place: &Place,
-        (fleet, last): (&[String], i64),
-        hours: usize,
-        (smallest, table): (f64, &mut Table),
+        (fleet, last, hours): (&[String], i64, usize),
+        table: &mut Table,
     ) -> anyhow::Result<()> {
         let server = self.stores.server();
         let before = Counts::read(server, DATABASE)?;
@@ -220,8 +220,8 @@ impl Bench<'_> {
         let hot = hot(&before, &after);
         table.bound("updates in place (HOT)", &format!("{hot:.2} %"), "at least 95 %", hot >= 95.0);
         let kb = |bytes: f64| format!("{:.0} kB", bytes / 1024.0);
-        Table::line("job table with its indexes, least", &kb(smallest));
-        let times = largest / smallest;
+        Table::line("job table with its indexes, least", &kb(table.smallest));
+        let times = largest / table.smallest;
         let figure = format!("{}, {times:.1} x", kb(largest));
         table.bound("the same, largest", &figure, "within 10 x", times <= 10.0);
         Ok(())
