@@ -6,7 +6,7 @@
 //! twice does not rest on runs at all: the schedule's place is a column of the DAG, which is kept.
 //! Deliberately absent: the order of the deletions and their transactions, which are the engine's.
 
-use crate::state::{AttemptState, Outcome, RunState};
+use crate::state::RunState;
 use crate::time::{Span, Timestamp};
 use core::fmt;
 
@@ -127,25 +127,6 @@ pub fn run(facts: &RunFacts) -> Result<(), Kept> {
     }
 }
 
-/// Whether nobody knows that an attempt's processes are gone; `evidence`: the kind of what is known, and
-/// `is_group`: the tree was held together as a process group, which a successor does not see once its shim is dead.
-pub fn may_still_run(
-    state: AttemptState,
-    outcome: Option<Outcome>,
-    evidence: Option<&str>,
-    is_group: bool,
-) -> bool {
-    match (state, outcome) {
-        (AttemptState::Ended, Some(Outcome::Lost)) => match evidence {
-            None | Some("expiry") => true,
-            Some("successor") => is_group,
-            Some(_) => false,
-        },
-        (AttemptState::Ended, _) => false,
-        _ => true,
-    }
-}
-
 /// What decides about a job that ended long ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobFacts {
@@ -234,20 +215,6 @@ mod tests {
         assert_eq!(bounds.of_dag(None), now.minus(days(30)));
         assert_eq!(bounds.of_dag(Some(days(7))), now.minus(days(30)));
         assert_eq!(bounds.of_dag(Some(days(365))), now.minus(days(365)));
-    }
-
-    #[test]
-    fn what_nobody_saw_end_may_still_run() {
-        let lost = |evidence, group| {
-            may_still_run(AttemptState::Ended, Some(Outcome::Lost), evidence, group)
-        };
-        assert!(lost(None, false) && lost(Some("expiry"), false));
-        assert!(lost(Some("successor"), true) && !lost(Some("successor"), false));
-        assert!(!lost(Some("person"), true));
-        assert!(!may_still_run(AttemptState::Ended, Some(Outcome::Failed), None, true));
-        for state in [AttemptState::Queued, AttemptState::Stopping, AttemptState::LostOpen] {
-            assert!(may_still_run(state, None, Some("person"), false));
-        }
     }
 
     #[test]

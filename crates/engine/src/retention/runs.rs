@@ -3,7 +3,7 @@
 use super::sweep::Found;
 use crate::Cx;
 use crate::error::EngineError;
-use fencepost_core::retention::{Bounds, Kept, may_still_run, run};
+use fencepost_core::retention::{Bounds, Kept, run};
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
 use fencepost_store::query::event::{self, Event};
@@ -16,8 +16,6 @@ const UNREAD: u32 = 20;
 const DAGS: u32 = 50;
 /// Runs of one transaction at most: each is looked at closely.
 const RUNS: u32 = 50;
-/// Lost attempts of a run that are read at a time.
-const ATTEMPTS: u32 = 500;
 /// Before every end that is stored.
 const START: (Timestamp, i64) = (Timestamp::from_micros(i64::MIN), 0);
 
@@ -74,7 +72,7 @@ impl Runs {
             let before = turn.bounds.of_dag(*own);
             let page = retention::runs(turn.tx, dag_id, before, self.run, room).await?;
             let (count, last) = (page.len(), page.last().map(|r| (r.ended_at, r.run_pk)));
-            let gone = choose(turn, page, found).await?;
+            let gone = choose(turn, page, found);
             if turn.is_dry {
                 count_rows(turn.tx, &gone, found).await?;
             } else if !gone.is_empty() {
@@ -122,43 +120,15 @@ async fn learn(
 }
 
 /// The runs that may go.
-async fn choose(
-    turn: &Turn<'_>,
-    page: Vec<OldRun>,
-    found: &mut Found,
-) -> Result<Vec<OldRun>, EngineError> {
+fn choose(turn: &Turn<'_>, page: Vec<OldRun>, found: &mut Found) -> Vec<OldRun> {
     let mut gone = Vec::new();
-    for mut old in page {
-        if old.is_unsettled && !old.facts.may_still_run {
-            old.facts.may_still_run = is_running(turn.tx, old.run_pk).await?;
-        }
+    for old in page {
         match run(&old.facts) {
             Err(why) if turn.ignores != Some(why) => found.kept("runs", why),
             _ => gone.push(old),
         }
     }
-    Ok(gone)
-}
-
-/// Whether any of a run's attempts may still run.
-async fn is_running(tx: &Tx, run_pk: i64) -> Result<bool, EngineError> {
-    let mut after = 0;
-    loop {
-        let page = retention::unsettled(tx, run_pk, after, ATTEMPTS).await?;
-        for attempt in &page {
-            let evidence: Option<serde_json::Value> =
-                attempt.evidence.as_deref().and_then(|text| serde_json::from_str(text).ok());
-            let kind = evidence.as_ref().and_then(|e| e.get("kind")).and_then(|kind| kind.as_str());
-            let is_group = attempt.containment.as_deref() == Some("group");
-            if may_still_run(attempt.state, attempt.outcome, kind, is_group) {
-                return Ok(true);
-            }
-        }
-        match page.last() {
-            Some(last) if page.len() == ATTEMPTS as usize => after = last.token,
-            _ => return Ok(false),
-        }
-    }
+    gone
 }
 
 async fn count_rows(tx: &Tx, gone: &[OldRun], found: &mut Found) -> Result<(), EngineError> {

@@ -7,6 +7,7 @@ use fencepost_core::state::{JobState, RunState, TiState};
 use fencepost_core::time::Span;
 use fencepost_engine::Pass;
 use fencepost_engine::doctor;
+use fencepost_engine::liveness::Watch;
 use fencepost_engine::operations::confirm_dead::confirm_dead;
 use fencepost_engine::operations::register::leave;
 use fencepost_engine::operations::run_control::{AttemptRef, pause_dag};
@@ -224,6 +225,7 @@ async fn what_may_still_run_keeps_its_run_its_job_and_the_incident() {
     // A person who knows lets it go.
     let token = world.attempts("z", "r", "t").await[0].token;
     confirm_dead(&world.cx, &AttemptRef::Token(token), "anna", None).await.unwrap();
+    Watch::default().pass(&world.cx).await.unwrap();
     let found = sweep(&world).await;
     assert_eq!((found.removed["runs"], found.removed["incidents"]), (1, 1), "{found:?}");
     assert_eq!((names(&world).await.len(), world.incidents().await.len()), (1, 0));

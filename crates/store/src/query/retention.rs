@@ -11,7 +11,7 @@ pub mod rows;
 
 use crate::{Row, Stmt, StoreError, Tx, values};
 use fencepost_core::retention::{Bounds, RunFacts};
-use fencepost_core::state::{AttemptState, Outcome, RunState};
+use fencepost_core::state::RunState;
 use fencepost_core::time::{Span, Timestamp};
 
 /// A run that is old enough.
@@ -21,8 +21,6 @@ pub struct OldRun {
     pub run_id: String,
     pub ended_at: Timestamp,
     pub facts: RunFacts,
-    /// Attempts of it are open or were lost.
-    pub is_unsettled: bool,
 }
 
 // The smallest end by index, not a join: the planner must not walk the runs.
@@ -98,9 +96,8 @@ const RETENTION_RUNS: Stmt = Stmt::same(
             AND (n.logical_date, n.run_pk) > (r.logical_date, r.run_pk)
             ORDER BY n.logical_date, n.run_pk LIMIT 1),
         CAST(CASE WHEN EXISTS (SELECT 1 FROM hold h WHERE h.run_pk = r.run_pk)
-            THEN 1 ELSE 0 END AS BIGINT),
-        CAST(CASE WHEN EXISTS (SELECT 1 FROM attempt a WHERE a.run_pk = r.run_pk
-            AND (a.state <> 'ended' OR a.outcome = 'lost')) THEN 1 ELSE 0 END AS BIGINT)
+            OR EXISTS (SELECT 1 FROM attempt a WHERE a.run_pk = r.run_pk
+                AND (a.state <> 'ended' OR a.may_run = 1)) THEN 1 ELSE 0 END AS BIGINT)
      FROM run r WHERE r.dag_id = $1 AND r.ended_at IS NOT NULL AND r.ended_at < $2
         AND (r.ended_at, r.run_pk) > ($3, $4)
      ORDER BY r.ended_at, r.run_pk LIMIT $5",
@@ -130,47 +127,7 @@ fn old_run(row: Row) -> Result<OldRun, StoreError> {
         next: c.opt_named(RunState::parse)?,
         may_still_run: c.flag()?,
     };
-    Ok(OldRun { run_pk, run_id, ended_at, facts, is_unsettled: c.flag()? })
-}
-
-/// An attempt that is open, or was lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsettled {
-    pub token: i64,
-    pub state: AttemptState,
-    pub outcome: Option<Outcome>,
-    /// What is known of its end, JSON.
-    pub evidence: Option<String>,
-    pub containment: Option<String>,
-}
-
-const RETENTION_UNSETTLED: Stmt = Stmt::same(
-    "retention_unsettled",
-    "SELECT token, state, outcome, evidence, containment FROM attempt
-     WHERE run_pk = $1 AND token > $2 AND (state <> 'ended' OR outcome = 'lost')
-     ORDER BY token LIMIT $3",
-);
-
-/// Attempts of a run that are open or were lost, after a token.
-pub async fn unsettled(
-    tx: &Tx,
-    run_pk: i64,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<Unsettled>, StoreError> {
-    let rows = tx.query(&RETENTION_UNSETTLED, values![run_pk, after, limit]).await?;
-    rows.into_iter()
-        .map(|row| {
-            let mut c = row.columns("attempt");
-            Ok(Unsettled {
-                token: c.int()?,
-                state: c.named(AttemptState::parse)?,
-                outcome: c.opt_named(Outcome::parse)?,
-                evidence: c.opt_text()?,
-                containment: c.opt_text()?,
-            })
-        })
-        .collect()
+    Ok(OldRun { run_pk, run_id, ended_at, facts })
 }
 
 const RETENTION_DROP: Stmt = Stmt::same(
@@ -198,7 +155,6 @@ const OWN: &[Stmt] = &[
     RETENTION_UNREAD,
     RETENTION_SET_KEEP,
     RETENTION_RUNS,
-    RETENTION_UNSETTLED,
     RETENTION_DROP,
     RETENTION_LEAVE,
 ];

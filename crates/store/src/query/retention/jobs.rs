@@ -99,16 +99,16 @@ pub async fn drop_homes(tx: &Tx, homes: &[&Home]) -> Result<u64, StoreError> {
 const RETENTION_INCIDENTS: Stmt = Stmt::same(
     "retention_incidents",
     "SELECT i.id, i.at,
-        CAST(CASE WHEN EXISTS (SELECT 1 FROM attempt a WHERE a.job_id = i.job_id)
+        CAST(CASE WHEN i.closed_at IS NULL
+            OR EXISTS (SELECT 1 FROM attempt a WHERE a.job_id = i.job_id)
             OR EXISTS (SELECT 1 FROM attempt a WHERE a.incident = i.id)
-            OR EXISTS (SELECT 1 FROM job j WHERE j.job_id = i.job_id AND j.pages = 1)
             THEN 1 ELSE 0 END AS BIGINT)
      FROM incident i WHERE i.id > $1 ORDER BY i.id LIMIT $2",
 );
 const RETENTION_INCIDENT_DROP: Stmt =
     Stmt::same("retention_incident_drop", "DELETE FROM incident WHERE id = $1");
 
-/// An incident: its number, when it was, and whether an attempt of it is left, or to be worked off.
+/// An incident: its number, when it was, and whether it is open or an attempt of it is left.
 pub type OldIncident = (i64, Timestamp, bool);
 
 /// Incidents after a number.

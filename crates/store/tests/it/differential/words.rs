@@ -191,7 +191,6 @@ retention_dags dag? past past past limit
 *retention_unread dag? limit
 *retention_set_keep dag n n
 retention_runs dag past past run0 limit
-retention_unsettled run token0 limit
 *retention_drop run now
 retention_leave run now
 retention_left

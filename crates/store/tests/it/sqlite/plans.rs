@@ -68,7 +68,6 @@ const GOLDEN: &str = "
     retention_job_drop   INDEX attempt_of_job (job_id=?)
     retention_incidents  INDEX attempt_of_job (job_id=?)
     retention_incidents  INDEX attempt_incident (incident=?)
-    retention_unsettled  INDEX attempt_of_ti (run_pk=?)
     retention_log_rows   INDEX attempt_of_ti (run_pk=?)
     retention_event_rows INDEX event_of_run (run_pk=?)
     retention_events     INDEX event_of_run (run_pk=?)
