@@ -9,7 +9,7 @@ use crate::error::{EngineError, Refusal};
 use fencepost_core::state::{AttemptState, JobKind, JobState};
 use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
-use fencepost_store::query::attempt::{self, Attempt};
+use fencepost_store::query::attempt::{self, Attempt, afterwards};
 use fencepost_store::query::job::{self, Job};
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance;
@@ -68,7 +68,11 @@ const PAGE: u32 = 500;
 pub async fn inspect(cx: &Cx, question: Question) -> Result<Vec<Found>, EngineError> {
     match question {
         Question::Schedulers => schedulers(cx).await,
-        Question::Zombies => attempts(cx, zombie).await,
+        Question::Zombies => {
+            let mut found = attempts(cx, zombie).await?;
+            found.extend(doubts(cx).await?);
+            Ok(found)
+        }
         Question::Orphans => attempts(cx, orphan).await,
         // No task of this version waits on a trigger.
         Question::Triggers => Ok(Vec::new()),
@@ -130,6 +134,19 @@ async fn attempts(cx: &Cx, judge: Judge) -> Result<Vec<Found>, EngineError> {
             return Ok(found);
         }
     }
+}
+
+/// What was closed without a proof that its processes are gone.
+async fn doubts(cx: &Cx) -> Result<Vec<Found>, EngineError> {
+    let tx = cx.store.read("inspect").await?;
+    let tokens = afterwards::doubts(&tx, PAGE).await?;
+    let mut found = Vec::new();
+    for own in attempt::get(&tx, &tokens).await? {
+        let detail = "closed when its lease ended, and may still run: its own late report, a \
+                      successor in its home or a person (confirm-dead) ends the doubt";
+        found.push(finding(&tx, &own, detail.into()).await?);
+    }
+    Ok(found)
 }
 
 async fn owner(

@@ -7,6 +7,7 @@ use fencepost_engine::error::EngineError;
 use fencepost_engine::liveness::incidents::close_by_hand;
 use fencepost_engine::operations::Answer;
 use fencepost_engine::operations::confirm_dead::confirm_dead;
+use fencepost_engine::operations::inspect::{Question, inspect};
 use fencepost_engine::operations::register::{Identity, register};
 use fencepost_engine::operations::report::report;
 use fencepost_engine::operations::run_control::AttemptRef;
@@ -68,6 +69,8 @@ async fn what_the_kernel_has_ended_leaves_no_doubt_and_its_incident_closes_by_it
 async fn what_may_still_run_keeps_it_open_until_its_own_late_report() {
     let (mut world, token) = died("group").await;
     assert!(doubtful(&world, token).await);
+    let zombies = inspect(&world.cx, Question::Zombies).await.unwrap();
+    assert!(zombies.len() == 1 && zombies[0].detail.contains("may still run"), "{zombies:?}");
     assert!(later(&mut world).await.closed_at.is_none());
     let said = end_report(token, &Act { ending: Some(Ending::Exit(0)), ..stay() }).unwrap();
     let job = world.workers[0].job.unwrap();

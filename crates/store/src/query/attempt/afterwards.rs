@@ -54,6 +54,17 @@ pub async fn doubtful(tx: &Tx, tokens: &[Token]) -> Result<Vec<Token>, StoreErro
     rows.into_iter().map(|row| row.columns("attempt").token()).collect()
 }
 
+pub(super) const ATTEMPT_DOUBTS: Stmt = Stmt::same(
+    "attempt_doubts",
+    "SELECT token FROM attempt WHERE may_run = 1 ORDER BY token LIMIT $1",
+);
+
+/// Every attempt that has ended while its processes may still run.
+pub async fn doubts(tx: &Tx, limit: u32) -> Result<Vec<Token>, StoreError> {
+    let rows = tx.query(&ATTEMPT_DOUBTS, values![limit]).await?;
+    rows.into_iter().map(|row| row.columns("attempt").token()).collect()
+}
+
 pub(super) const ATTEMPT_OF_INCIDENT: Stmt = Stmt::same(
     "attempt_of_incident",
     "SELECT token FROM attempt WHERE incident = $1 AND incident IS NOT NULL AND token > $2

@@ -29,6 +29,7 @@ pub(in crate::query) const STATEMENTS: &[Stmt] = &[
     super::afterwards::ATTEMPT_GONE,
     super::afterwards::ATTEMPT_GONE_OF,
     super::afterwards::ATTEMPT_DOUBTFUL,
+    super::afterwards::ATTEMPT_DOUBTS,
     super::afterwards::ATTEMPT_OF_INCIDENT,
     super::afterwards::ATTEMPT_UNCERTAIN,
     super::afterwards::ATTEMPT_REPLACED,

@@ -40,6 +40,7 @@ attempt_link token job word
 attempt_gone token
 attempt_gone_of job
 attempt_doubtful token
+attempt_doubts limit
 attempt_of_incident n token0 limit
 attempt_uncertain n job
 attempt_replaced token
@@ -335,6 +336,7 @@ incident_open kind =00000000-0000-0000-0000-000000000001 now name json
 attempt_link =1 =00000000-0000-0000-0000-000000000001 =,group,
 attempt_of_incident =1 =0 limit
 attempt_doubtful =1
+attempt_doubts limit
 attempt_uncertain =1 =00000000-0000-0000-0000-000000000001
 attempt_gone =1
 attempt_link =1 =00000000-0000-0000-0000-000000000001 =,group,
