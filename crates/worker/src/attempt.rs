@@ -143,6 +143,9 @@ pub trait AttemptHost: Send + Sync {
         files::read(&dir.report(), REPORT_MAX)
     }
 
+    /// Adds a line to the log of an attempt whose shim is gone; one that lives writes its log itself.
+    fn remark(&self, _name: &str, _text: &str) {}
+
     /// Removes a state directory in which nothing is kept.
     fn drop_state(&self, state: &Path) {
         // One that is not empty stays.

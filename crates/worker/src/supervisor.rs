@@ -14,6 +14,7 @@ mod archive;
 mod beat;
 mod calls;
 mod checkpoint;
+mod doubt;
 mod drain;
 mod epoch;
 mod join;

@@ -157,6 +157,14 @@ impl AttemptHost for OsHost {
         Ok(Attached::Running(Box::new(running)))
     }
 
+    fn remark(&self, name: &str, text: &str) {
+        if let Ok(dir) = self.checked(name)
+            && let Ok(_lock) = lock_ended(&dir)
+        {
+            log::append_remark(&dir, text);
+        }
+    }
+
     fn cleanup(&self, name: &str) -> Result<(), HostError> {
         let dir = self.checked(name)?;
         let _lock = lock_ended(&dir)?;

@@ -1,8 +1,11 @@
 //! From claims to shims: prepare the directories, have the store accept the starts, launch.
 
+use super::doubt::Doubt;
+use super::reattach::{self, State};
 use super::work::{for_task, spec};
 use super::{Shared, report};
-use crate::attempt::{Absence, Attached, HostError, PreparedAttempt, RunningAttempt};
+use crate::attempt::{HostError, PreparedAttempt, RunningAttempt};
+use crate::outcome::OutcomeKind;
 use fencepost_api::execution::{Answer, Assignment, Ended, RefusedReason, Start};
 use std::sync::Arc;
 
@@ -175,17 +178,24 @@ async fn launch(shared: &Arc<Shared>, ready: Ready) {
 
 /// The shim could not be spawned: nothing ran, which is proved as any other absence.
 async fn prove(shared: &Arc<Shared>, assignment: Assignment, name: String, why: String) {
-    let (inner, own) = (Arc::clone(shared), name.clone());
-    let proof = blocking(shared, move || match inner.host.attach(&own, inner.lease())? {
-        Attached::Absent(absent) => absent.prove(),
-        Attached::Ended(outcome) => Ok(Absence::Proven(outcome)),
-        Attached::Running(_) => Ok(Absence::Unknown { why: "its shim runs".into() }),
-    })
-    .await;
-    match proof {
-        Ok(Absence::Proven(_)) => report::never_ran(shared, &assignment, &name, why).await,
-        // It stays ours; the next beat or the next worker looks again.
-        Ok(Absence::Unknown { .. }) | Err(_) => {}
+    let mut doubt = Doubt::default();
+    loop {
+        let unknown = match reattach::look(shared, &name, shared.lease()).await {
+            State::Running { running, .. } => {
+                return watch(shared, assignment, name, running);
+            }
+            State::Ended(outcome) if outcome.kind != OutcomeKind::NeverRan => {
+                let evidence = "exit_status";
+                return report::outcome_known(shared, &assignment, name, &outcome, evidence).await;
+            }
+            State::Ended(_) | State::Untouched => {
+                return report::never_ran(shared, &assignment, &name, why).await;
+            }
+            State::Unknown(unknown) => unknown,
+        };
+        if doubt.is_over(shared, (&assignment.token, &name), &unknown).await {
+            return;
+        }
     }
 }
 

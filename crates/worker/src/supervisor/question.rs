@@ -5,6 +5,7 @@
 //! then on, whatever reply still arrives. While its start or its report is on its way there is nothing
 //! to add.
 
+use super::doubt::Doubt;
 use super::reattach::{self, State};
 use super::report::{self, Ended as Sent};
 use super::{Active, Shared};
@@ -60,6 +61,7 @@ fn known(shared: &Shared, token: &str) -> Known {
 /// Nothing of it is in memory: what is on the disk?
 async fn look(shared: &Arc<Shared>, token: String) {
     let name = reattach::newest_name(&reattach::survey(shared).await, &token);
+    let mut doubt = Doubt::default();
     let ended = loop {
         match reattach::look(shared, &name, shared.spent_lease()).await {
             // Left by a start that nobody asks for any more: it is ended, and looked at again.
@@ -75,7 +77,11 @@ async fn look(shared: &Arc<Shared>, token: String) {
                 break Ended::Gone { evidence: "successor".into() };
             }
             State::Untouched => break Ended::NeverRan,
-            State::Unknown => super::pause(super::AFTER_TROUBLE).await,
+            State::Unknown(why) => {
+                if doubt.is_over(shared, (&token, &name), &why).await {
+                    return;
+                }
+            }
         }
     };
     if ended == Ended::NeverRan {

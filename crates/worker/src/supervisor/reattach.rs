@@ -5,6 +5,7 @@
 //! proof of absence says `never_ran` (it is started, under the same token) or `gone` (lost). What
 //! cannot be told is looked at again, never guessed.
 
+use super::doubt::Doubt;
 use super::launch::{blocking, start_all, watch};
 use super::{Active, Shared, report};
 use crate::attempt::{Absence, Attached, RunningAttempt};
@@ -24,7 +25,8 @@ pub(super) enum State {
     Ended(Outcome),
     /// There is no directory: the claim came no further.
     Untouched,
-    Unknown,
+    /// It cannot be told; why.
+    Unknown(String),
 }
 
 /// What lies in the home, and whether it is in hand as something to be ended.
@@ -101,8 +103,9 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
     let HandedOver { assignment, started, boot_id } = one;
     let new_boot = !boot_id.is_empty() && boot_id != shared.who.boot_id;
     let evidence = if new_boot { "boot_id" } else { "successor" };
+    let mut doubt = Doubt::default();
     loop {
-        match look(shared, &name, shared.lease()).await {
+        let why = match look(shared, &name, shared.lease()).await {
             State::Running { running, .. } => {
                 return adopt(shared, assignment, name, running).await;
             }
@@ -126,7 +129,11 @@ async fn settle(shared: &Arc<Shared>, one: HandedOver, name: String) {
             State::Untouched if !started => {
                 return fresh(shared, assignment, name).await;
             }
-            State::Untouched | State::Unknown => super::pause(super::AFTER_TROUBLE).await,
+            State::Untouched => "its directory is gone".to_owned(),
+            State::Unknown(why) => why,
+        };
+        if doubt.is_over(shared, (&assignment.token, &name), &why).await {
+            return;
         }
     }
 }
@@ -158,11 +165,11 @@ pub(super) async fn look(shared: &Arc<Shared>, name: &str, lease: Lease) -> Stat
             Attached::Ended(outcome) => State::Ended(outcome),
             Attached::Absent(absent) => match absent.prove()? {
                 Absence::Proven(outcome) => State::Ended(outcome),
-                Absence::Unknown { .. } => State::Unknown,
+                Absence::Unknown { why } => State::Unknown(why),
             },
         })
     });
-    found.await.unwrap_or(State::Unknown)
+    found.await.unwrap_or_else(|error| State::Unknown(report::chain(&error)))
 }
 
 async fn adopt(
@@ -231,6 +238,7 @@ async fn over(running: &Arc<dyn RunningAttempt>) {
 fn forget(shared: &Arc<Shared>, name: String, is_taken: bool) {
     let worker = Arc::clone(shared);
     shared.nursery.add(async move {
+        let mut doubt = Doubt::default();
         let outcome = loop {
             match look(&worker, &name, worker.spent_lease()).await {
                 State::Running { running, keeps: true } if is_taken => {
@@ -240,7 +248,12 @@ fn forget(shared: &Arc<Shared>, name: String, is_taken: bool) {
                 State::Running { running, .. } => end(running).await,
                 State::Ended(outcome) => break Some(outcome),
                 State::Untouched => break None,
-                State::Unknown => super::pause(super::AFTER_TROUBLE).await,
+                // Nobody waits for it here: it takes no place from what is to run.
+                State::Unknown(why) => {
+                    if doubt.wait(&worker, &name, &why).await && is_taken {
+                        worker.give_back(token_of(&name));
+                    }
+                }
             }
         };
         if is_taken {

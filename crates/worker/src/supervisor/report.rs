@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::checkpoint::Seen;
+use super::doubt::Doubt;
 use super::launch::blocking;
 use super::question;
 use super::work::state_dir;
@@ -103,6 +104,7 @@ pub(super) async fn finish(
     name: String,
     running: Arc<dyn RunningAttempt>,
 ) {
+    let mut doubt = Doubt::default();
     loop {
         let handle = Arc::clone(&running);
         let found = blocking(shared, move || match handle.finish()? {
@@ -110,11 +112,17 @@ pub(super) async fn finish(
             Finished::Absent(absent) => absent.prove(),
         })
         .await;
-        if let Ok(Absence::Proven(outcome)) = found {
-            return outcome_known(shared, &assignment, name, &outcome, "exit_status").await;
-        }
         // Not sure that nothing runs any more: looked at again, never guessed.
-        super::pause(super::AFTER_TROUBLE).await;
+        let why = match found {
+            Ok(Absence::Proven(outcome)) => {
+                return outcome_known(shared, &assignment, name, &outcome, "exit_status").await;
+            }
+            Ok(Absence::Unknown { why }) => why,
+            Err(error) => chain(&error),
+        };
+        if doubt.is_over(shared, (&assignment.token, &name), &why).await {
+            return;
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bench;
 mod contain;
+mod doubts;
 mod ends;
 mod environment;
 mod guards;

@@ -10,7 +10,7 @@ use fencepost_core::guard::{Guard, Guards};
 use fencepost_core::hook::Hooks;
 use fencepost_core::lease::LeaseSettings;
 use fencepost_core::time::Span;
-use fencepost_worker::attempt::{HomeBoot, OsHost};
+use fencepost_worker::attempt::{AttemptHost, HomeBoot, OsHost};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::supervisor::{Identity, Settings, Supervisor, archived};
 use std::collections::BTreeSet;
@@ -20,21 +20,21 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 const ASKED: &str = "549755813889";
-const NEXT: &str = "549755813890";
+pub(crate) const NEXT: &str = "549755813890";
 
 /// A server that plays its part.
-struct Server {
+pub(crate) struct Server {
     /// The answer to the n-th beat.
     answer: fn(usize) -> Beaten,
     /// It has nothing more to do, and says so at once.
     is_eager: bool,
     /// It assigns one attempt that runs this, and once more when its end was reported; starts are accepted.
-    forgets: Option<Vec<String>>,
+    pub(crate) forgets: Option<Vec<String>>,
     polls: Mutex<u32>,
     /// Polls so far, at each beat.
     polls_at_beat: watch::Sender<Vec<u32>>,
-    beats: Mutex<Vec<Beat>>,
-    reports: watch::Sender<Vec<Report>>,
+    pub(crate) beats: Mutex<Vec<Beat>>,
+    pub(crate) reports: watch::Sender<Vec<Report>>,
     starts: watch::Sender<Vec<Start>>,
 }
 
@@ -184,18 +184,33 @@ fn identity() -> Identity {
 }
 
 /// A worker of that server, in a new home.
-fn worker(bench: &Bench, server: &Arc<Server>, change: impl FnOnce(&mut Settings)) -> Supervisor {
+pub(crate) fn worker(
+    bench: &Bench,
+    server: &Arc<Server>,
+    change: impl FnOnce(&mut Settings),
+) -> Supervisor {
+    worker_with(bench, server, change, shim_exe(), |host| Arc::new(host))
+}
+
+/// Likewise, with that program for its shims, and attempts seen through something.
+pub(crate) fn worker_with(
+    bench: &Bench,
+    server: &Arc<Server>,
+    change: impl FnOnce(&mut Settings),
+    shim: std::path::PathBuf,
+    through: impl FnOnce(OsHost) -> Arc<dyn AttemptHost>,
+) -> Supervisor {
     let home = bench.file("home");
     std::fs::create_dir_all(home.join("attempts")).unwrap();
     std::fs::write(home.join("epoch"), "2\n").unwrap();
-    let host = OsHost::new(&home.join("attempts"), shim_exe(), vec![], HomeBoot::Same).unwrap();
+    let host = OsHost::new(&home.join("attempts"), shim, vec![], HomeBoot::Same).unwrap();
     let api: Arc<dyn ExecutionApi> = Arc::<Server>::clone(server);
     let mut settings = settings(&home);
     change(&mut settings);
-    Supervisor::new(api, Arc::new(host), settings, identity(), Hooks::none())
+    Supervisor::new(api, through(host), settings, identity(), Hooks::none())
 }
 
-fn server(answer: fn(usize) -> Beaten, is_eager: bool) -> Arc<Server> {
+pub(crate) fn server(answer: fn(usize) -> Beaten, is_eager: bool) -> Arc<Server> {
     Arc::new(Server {
         answer,
         is_eager,
