@@ -205,3 +205,20 @@ fn no_cgroup_is_left_behind() {
     assert!(bench.log().contains(leaf.rsplit('/').next().unwrap()), "it ran in its leaf");
     assert!(!std::path::Path::new(&leaf).exists(), "{leaf}");
 }
+
+/// No task hangs on the thread that started it, as it would by that thread's death signal.
+#[test]
+fn a_task_outlives_the_thread_that_launched_it() {
+    for (containment, level) in levels() {
+        let bench = Bench::new();
+        let go = bench.file("go");
+        let script = format!("while ! [ -e {} ]; do sleep 0.02; done; exit 3", go.display());
+        let spec = ShimSpec { containment, ..sh(&script) };
+        let running =
+            std::thread::scope(|scope| scope.spawn(|| bench.launch(&spec)).join().unwrap());
+        wait_for("the task", || running.progress().started_at_ns > 0);
+        // The kernel sends such signals when the thread is gone, which it is.
+        std::fs::write(&go, "").unwrap();
+        assert_eq!(end(running.as_ref()).exit_code, Some(3), "{level:?}");
+    }
+}

@@ -90,6 +90,30 @@ fn a_task_that_prints_for_ever_is_bounded_and_can_be_stopped() {
     );
 }
 
+/// What was said before a time-out is there to the last line, and the reason behind it.
+#[test]
+fn the_log_of_a_task_that_timed_out_is_whole_and_ends_with_the_reason() {
+    let bench = Bench::new();
+    let script = "i=0; while [ $i -lt 10000 ]; do echo \"line $i of some length, so that there is a megabyte of it, \
+                  and a little more than that for good measure\"; i=$((i + 1)); done; exec sleep 600";
+    let timed = ShimSpec {
+        log_limit: 8 << 20,
+        execution_timeout_ms: Some(4_000),
+        kill_grace_ms: 300,
+        ..sh(script)
+    };
+    assert_eq!(bench.outcome(&timed).reason, Some(Reason::ExecutionTimeout));
+    let log = bench.log();
+    assert!(log.len() > 1_000_000, "{} bytes", log.len());
+    let said: Vec<&str> = log.lines().filter(|line| line.starts_with("stdout: line ")).collect();
+    assert_eq!(said.len(), 10_000);
+    for (n, line) in said.iter().enumerate() {
+        assert!(line.starts_with(&format!("stdout: line {n} of ")), "{line}");
+    }
+    let last = log.trim_end().lines().last().unwrap();
+    assert!(last.contains("execution_timeout"), "{last}");
+}
+
 #[test]
 fn a_task_that_closes_its_output_goes_on() {
     let bench = Bench::new();
