@@ -3,7 +3,7 @@
 use super::connect::{PgOptions, Wire, connect};
 use super::run::Limit;
 use super::url::Target;
-use super::{Session, wrong};
+use super::{Session, standing, wrong};
 use crate::error::{StoreError, StoreErrorKind};
 use fencepost_core::time::Timestamp;
 use futures_util::FutureExt as _;
@@ -29,8 +29,10 @@ impl Use {
     }
 }
 
-/// Not the beginning of the transaction as PostgreSQL's now(), which may be before a wait.
-const CLOCK: &str = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint";
+/// Not the beginning of the transaction as PostgreSQL's now(), which may be before a wait. A standby has no
+/// time for us: what it says of the rows may be of yesterday.
+const CLOCK: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL \
+                     ELSE (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint END";
 
 /// How long the answer to a ROLLBACK is waited for by who needs a connection.
 const RETURN_MAX: Duration = Duration::from_millis(200);
@@ -87,7 +89,14 @@ impl Lane {
             let limit = (self.0.use_ == Use::Write).then(|| Limit::from_now(&self.0.options));
             let session = Session::new(wire, self.clone(), locks, limit);
             match session.begin(self.0.use_.begin(), CLOCK).await {
-                Ok(now) => return Ok((session.holding(permit), now)),
+                Ok(Some(now)) => return Ok((session.holding(permit), now)),
+                // A failover behind the same address: the next connection may find the primary.
+                Ok(None) => {
+                    session.close();
+                    if !is_used {
+                        return Err(standing::a_standby(&self.0.target, op));
+                    }
+                }
                 // It broke while nobody looked, as all do when the server is started again.
                 Err(_) if is_used && session.is_broken() => {}
                 Err(error) => return Err(wrong(op, &error)),

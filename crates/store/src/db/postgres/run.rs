@@ -99,15 +99,30 @@ impl Session {
         self.wire.as_ref().is_none_or(|wire| wire.client.is_closed())
     }
 
-    /// Begins, and reads the clock, in one trip.
-    pub(super) async fn begin(&self, begin: &str, clock: &'static str) -> Result<Timestamp, Error> {
-        let Some(wire) = &self.wire else { return Ok(Timestamp::default()) };
+    /// Begins, and reads the clock, in one trip. `None`: this is a standby.
+    pub(super) async fn begin(
+        &self,
+        begin: &str,
+        clock: &'static str,
+    ) -> Result<Option<Timestamp>, Error> {
+        let Some(wire) = &self.wire else { return Ok(None) };
         let clock = wire.prepared(clock, "").await?;
         let begun = wire.client.batch_execute(begin);
-        let read = wire.client.query_one_scalar::<i64, _>(&clock, &[]);
+        let read = wire.client.query_one_scalar::<Option<i64>, _>(&clock, &[]);
         let (begun, read) = future::join(begun, read).await;
-        begun?;
-        read.map(Timestamp::from_micros)
+        match (begun, read) {
+            // It refuses to begin what may write.
+            (_, Ok(None)) => Ok(None),
+            (begun, read) => {
+                begun?;
+                Ok(read?.map(Timestamp::from_micros))
+            }
+        }
+    }
+
+    /// The connection is of no use: it is closed, and the server rolls back what there is.
+    pub(super) fn close(mut self) {
+        self.wire = None;
     }
 
     /// Runs a statement; `turn` is given back when it is sent.

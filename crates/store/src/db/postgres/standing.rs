@@ -21,19 +21,23 @@ pub(super) async fn verify(target: &Target, options: &PgOptions) -> Result<(), S
     let standby = "SELECT 1 WHERE pg_is_in_recovery()";
     let found = wire.client.query_opt(standby, &[]).await.map_err(|e| wrong("open", &e))?;
     if found.is_some() {
-        // It may be promoted in a moment.
-        let message = format!(
-            "{} is a standby: it cannot be written (several hosts and \
-             target_session_attrs=read-write in the address find the primary)",
-            target.shown()
-        );
-        return Err(StoreError::new(StoreErrorKind::Unavailable, "open", message));
+        return Err(a_standby(target, "open"));
     }
     for (function, call) in CALLS {
         wire.client.query(call, &[]).await.map_err(|error| refusal(target, function, &error))?;
     }
     drop::<Wire>(wire);
     Ok(())
+}
+
+/// It may be promoted in a moment.
+pub(super) fn a_standby(target: &Target, op: &'static str) -> StoreError {
+    let message = format!(
+        "{} is a standby: it cannot be written (several hosts and \
+         target_session_attrs=read-write in the address find the primary)",
+        target.shown()
+    );
+    StoreError::new(StoreErrorKind::Unavailable, op, message)
 }
 
 fn refusal(target: &Target, function: &str, error: &tokio_postgres::Error) -> StoreError {

@@ -84,6 +84,39 @@ async fn slow_i2_a_promoted_standby_mints_in_an_epoch_of_its_own() {
     assert_eq!(mint(&store).await.unwrap().epoch(), 2);
 }
 
+/// A failover behind one address, seen by a process that lives: a connection that found the standby is
+/// refused and not kept, and the next one is of use as soon as there is a primary.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_a_connection_to_a_standby_is_refused_and_not_kept() {
+    let place = std::env::temp_dir().join(format!("fencepost-standby-{}", std::process::id()));
+    let mut cluster = Cluster::start_with(&place, "wal_level = replica\n").unwrap();
+    let url = cluster.url("postgres");
+    migrate_postgres(&url, options()).await.unwrap();
+    let store = Store::open_postgres(&url, options(), Hooks::none()).await.unwrap();
+    settle(&store).await;
+    cluster.end(End::Fast).unwrap();
+    std::fs::write(place.join("data/standby.signal"), b"").unwrap();
+    cluster.run_again().unwrap();
+    for _ in 0..5 {
+        for refused in [store.begin("write").await.err(), store.read("read").await.err()] {
+            let refused = refused.unwrap();
+            assert_eq!(refused.kind, StoreErrorKind::Unavailable);
+            assert!(refused.message.contains("is a standby"), "{refused}");
+        }
+    }
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost-test' \
+                 AND query NOT LIKE 'LISTEN%'";
+    let ended = tokio::time::timeout(Duration::from_mins(1), async {
+        while cluster.sql("postgres", count).unwrap().trim() != "0" {
+            tokio::task::yield_now().await;
+        }
+    });
+    ended.await.unwrap();
+    cluster.sql("postgres", "SELECT pg_promote()").unwrap();
+    store.begin("write").await.unwrap();
+    store.read("read").await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_that_may_not_ask_which_server_it_is_is_refused_with_what_to_grant() {
     let place = PostgresDatabase::new();
