@@ -33,6 +33,26 @@ async fn write(store: Store, name: String) {
     tx.commit().await.unwrap();
 }
 
+/// Somebody else has the file in hand: whoever writes waits, whoever reads does not, nobody sees an error.
+#[tokio::test]
+async fn another_program_that_holds_the_file_costs_only_that_while() {
+    let file = SqliteFile::new();
+    let store = file.open();
+    let other = file.beside();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let writers: Vec<_> =
+        (0..8).map(|n| tokio::spawn(write(store.clone(), format!("w{n}")))).collect();
+    let a_while = std::time::Duration::from_millis(1_500);
+    let _ = tokio::time::timeout(a_while, std::future::pending::<()>()).await;
+    assert_eq!(marks(&store).await.len(), 0);
+    assert!(writers.iter().all(|writer| !writer.is_finished()));
+    other.execute_batch("COMMIT").unwrap();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(marks(&store).await.len(), 8);
+}
+
 #[tokio::test]
 async fn writers_that_wait_share_one_sync() {
     const WRITERS: usize = 200;
