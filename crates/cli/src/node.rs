@@ -253,7 +253,10 @@ fn refused(error: home::HomeError) -> CliError {
 /// The rows that a fresh store needs; whether it was fresh.
 async fn prepare_rows(cx: &Cx, installation_id: &str) -> Outcome<bool> {
     let tx = cx.store.begin("prepare_rows").await.map_err(failed)?;
-    let fresh = installation::make(&tx, installation_id).await.map_err(failed)?;
+    // Looked at first: whoever stands still while it mints has that row in its hands, and would keep a
+    // start from its end.
+    let is_known = installation::load(&tx).await.map_err(failed)?.is_some();
+    let fresh = !is_known && installation::make(&tx, installation_id).await.map_err(failed)?;
     pool::make(&tx, "default_pool", DEFAULT_POOL_SLOTS, "every task that names no other")
         .await
         .map_err(failed)?;
