@@ -25,7 +25,9 @@ async fn upkeep(home: PathBuf, keep: KeepAtHome) {
         let failures = looked.map(|gone| gone.failures).unwrap_or_default();
         // The same trouble once, not every hour.
         if failures != told {
-            failures.iter().for_each(|failure| say(failure));
+            for failure in &failures {
+                say(failure);
+            }
             told = failures;
         }
         surroundings::pause(BETWEEN).await;
