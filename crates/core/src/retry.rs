@@ -82,4 +82,22 @@ mod tests {
             .collect();
         assert_eq!(delays.len(), 30);
     }
+
+    /// Ten thousand tasks fail in one second: no second has more than three times its share of their retries.
+    #[test]
+    fn ten_thousand_retries_are_spread_evenly() {
+        let policy = RetryPolicy { retry_delay: Span::from_mins(1), ..policy(true) };
+        let mut bins = [0_u32; 61];
+        let mut random = 1_u64;
+        for _ in 0..10_000 {
+            // SplitMix64.
+            random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut drawn = (random ^ (random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let second = policy.delay(1, drawn ^ (drawn >> 31)).as_secs();
+            bins[usize::try_from(second).unwrap_or(60)] += 1;
+        }
+        let most = bins.iter().max().copied().unwrap_or(0);
+        assert!(most <= 3 * 10_000 / 60, "{most} in one second: {bins:?}");
+    }
 }

@@ -218,6 +218,28 @@ proptest! {
     }
 }
 
+/// Whatever the TTL is: what is found is found after it, and within two scans.
+#[test]
+fn every_ttl_is_kept_to_within_two_scans() {
+    for ttl in (1..=300).map(|secs| secs * 1_000) {
+        let (scan, beat) = (SCAN.min(ttl / 10), BEAT.min(ttl / 6));
+        let silent = Job { ttl, ..Job::steady(JobKind::Scheduler, beat, 7 * beat) };
+        let last = 7 * beat;
+        let jobs = [silent, Job::steady(JobKind::Server, beat, last + 3 * ttl)];
+        let settings = ObserverSettings {
+            scan_interval: Span::from_millis(scan),
+            heartbeat_interval: Span::from_millis(beat),
+            ..settings(Guards::all())
+        };
+        let mut watch = Watch { observer: Observer::new(settings), now: 0 };
+        while watch.look(&jobs, Look { wait: scan, ..STEADY }).expired.is_empty() {
+            assert!(watch.now <= last + 2 * ttl, "a TTL of {ttl} ms: nothing was found");
+        }
+        let late = watch.now - last - ttl;
+        assert!((0..=2 * scan).contains(&late), "a TTL of {ttl} ms was found {late} ms late");
+    }
+}
+
 #[test]
 fn two_of_two_are_not_many() {
     let mut jobs = vec![Job::steady(JobKind::Server, BEAT, 1_000_000)];

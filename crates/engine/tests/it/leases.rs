@@ -6,6 +6,7 @@ use fencepost_core::state::{AttemptState, JobKind, JobState};
 use fencepost_core::time::Span;
 use fencepost_engine::Settings;
 use fencepost_engine::liveness::{Beat, renew};
+use fencepost_engine::operations::register::{Identity, register};
 use fencepost_engine::operations::take_over::{Found, Said, take_over};
 use fencepost_engine::operations::{Answer, Refused};
 
@@ -196,4 +197,70 @@ async fn a_silent_scheduler_or_server_is_lost_and_nothing_is_run_again() {
     world.machine.finish("t", exit(0));
     world.finish().await;
     assert_eq!(world.outcomes("d", "r", "t").await, "success none");
+}
+
+/// What its predecessor's lease says is nothing about it: an attempt lives by its own worker's.
+#[tokio::test]
+async fn a_replacement_lives_by_the_lease_of_its_own_worker() {
+    let mut world = silent(ONE, 1).await;
+    world.until_lost(world.workers[0].job.unwrap()).await;
+    world.workers.push(crate::world::Worker::leased("two", 8));
+    world.live(TTL.times(4)).await;
+    assert_eq!(world.outcomes("d", "r", "t").await, "lost infra, running");
+    assert_eq!(world.incidents().await.len(), 1);
+    world.machine.finish("t", exit(0));
+    world.finish().await;
+    assert_eq!(world.outcomes("d", "r", "t").await, "lost infra, success none");
+}
+
+/// It starts a task and dies before its first beat: its registration counts as one.
+#[tokio::test]
+async fn a_worker_that_never_beats_is_found_after_its_ttl() {
+    let mut world = World::shared(&[ONE], &["one"], 1).await;
+    world.workers.clear();
+    world.trigger("d", "r").await;
+    world.plan().await;
+    world.workers.push(crate::world::Worker::leased("two", 8));
+    let job = world.register(JobKind::Worker, "two").await.job;
+    world.workers[0].job = Some(job);
+    world.workers[0].is_paused = true;
+    let token = world.claim_one().await;
+    assert_eq!(world.start_by_hand(token, "s").await, Answer::Accepted);
+    let took = world.until_lost(job).await;
+    assert!(took >= TTL && took <= TTL.plus(SCAN.times(2)).plus(BEAT), "{took}");
+    world.settle().await;
+    assert_eq!(world.outcomes("d", "r", "t").await, "lost infra, queued");
+}
+
+/// A name says nothing: only who comes back to the home takes over what its predecessor had.
+#[tokio::test]
+async fn a_worker_of_the_same_name_in_another_home_takes_nothing_over() {
+    let mut world = silent(ONE, 1).await;
+    let (old, token) = (world.workers[0].job.unwrap(), world.machine.token_of("t"));
+    let mut other = world.workers[0].clone();
+    other.forget();
+    let job = world.cx.env.job_id();
+    let who = Identity { home_id: "another".into(), ..other.identity(job) };
+    assert!(register(&world.cx, &who).await.unwrap().is_empty());
+    assert_eq!(world.attempt(token).await.job_id, Some(old));
+    assert_eq!(world.job(old).await.state, JobState::Running, "nobody ended it");
+    let took = world.until_lost(old).await;
+    assert!(took >= TTL, "{took}");
+    world.settle().await;
+    assert_eq!(world.outcomes("d", "r", "t").await, "lost infra, queued");
+}
+
+#[tokio::test]
+async fn the_next_run_begins_when_the_one_before_was_recovered() {
+    let text = ONE.replace("tasks:", "max_active_runs: 1\ntasks:");
+    let mut world = silent(&text, 1).await;
+    world.trigger("d", "next").await;
+    world.live(TTL.over(2)).await;
+    assert_eq!(world.run("d", "next").await.state.as_str(), "queued");
+    world.until_lost(world.workers[0].job.unwrap()).await;
+    world.script(|_| exit(0));
+    world.workers.push(crate::world::Worker::leased("two", 8));
+    world.finish().await;
+    assert_eq!(world.outcomes("d", "r", "t").await, "lost infra, success none");
+    assert_eq!(world.shown("d", "next").await, "success: t success");
 }

@@ -150,6 +150,22 @@ tasks:
     assert_eq!(world.ti("d", "r", "t").await.try_number, 1);
 }
 
+/// 0 is a number, and not "as usual".
+#[tokio::test]
+async fn budgets_of_nothing_are_spent_at_the_first_loss() {
+    let text = "
+dag_id: d
+tasks:
+  t: {run: x, retries: 0, infra_retries: 0}
+";
+    let mut world = World::of(&[text]).await;
+    world.script(|_| gone());
+    world.trigger("d", "r").await;
+    world.finish().await;
+    assert_eq!(world.why("d", "r", "t").await, "failed (infra_retries_spent)");
+    assert_eq!(world.machine.order().len(), 1);
+}
+
 #[tokio::test]
 async fn a_loss_with_on_lost_fail_fails_at_once() {
     let text = "

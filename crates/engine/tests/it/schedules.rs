@@ -85,6 +85,25 @@ async fn an_unpause_applies_the_catchup_rule_to_what_fell_due_meanwhile() {
 }
 
 #[tokio::test]
+async fn a_pause_that_ends_before_the_next_slot_skips_nothing() {
+    for catchup in ["true", "false", "next"] {
+        let mut world = World::of(&[&hourly(catchup, "")]).await;
+        world.settle().await;
+        let before = slots(&world).await.len();
+        world.pass_time(Span::from_mins(10));
+        pause_dag(&world.cx, "d", true, "me").await.unwrap();
+        world.pass_time(Span::from_mins(5));
+        world.settle().await;
+        pause_dag(&world.cx, "d", false, "me").await.unwrap();
+        world.settle().await;
+        assert_eq!(slots(&world).await.len(), before, "catchup: {catchup}");
+        world.pass_time(Span::from_mins(45));
+        world.settle().await;
+        assert_eq!(slots(&world).await[before..], ["2026-03-01T01"], "catchup: {catchup}");
+    }
+}
+
+#[tokio::test]
 async fn an_edit_of_the_schedule_makes_no_past_slot_again() {
     let mut world = World::of(&[&hourly("true", "")]).await;
     world.settle().await;

@@ -152,6 +152,11 @@ tasks:
     world.finish().await;
     assert_eq!(world.shown("d", "r").await, "failed: t failed, waits skipped, after skipped");
     assert_eq!(world.run("d", "r").await.reason.as_deref(), Some("dagrun_timeout"));
+    // Whatever ended has an end.
+    let run = world.run("d", "r").await;
+    assert_eq!(run.ended_at, Some(world.now()));
+    assert!(world.tis_of(&run).await.iter().all(|ti| ti.ended_at.is_some()));
+    assert!(world.attempts("d", "r", "t").await.iter().all(|one| one.ended_at.is_some()));
     // Cleared, it gets its time anew.
     world.script(|_| exit(0));
     world.clear("d", "r", &[]).await;

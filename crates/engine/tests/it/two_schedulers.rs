@@ -194,6 +194,11 @@ async fn play(locks: bool, limit: Duration) -> Vec<String> {
     let executed = scene.executed.lock().unwrap().clone();
     let distinct: BTreeSet<&String> = executed.iter().collect();
     scene.expect(distinct.len() == executed.len(), || "one attempt was executed twice".into());
+    if let Place::Database(database) = &world.place {
+        let query = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        let deadlocks = database.sql(query).unwrap();
+        scene.expect(!locks || deadlocks.trim() == "0", || format!("{deadlocks} deadlocks"));
+    }
     for found in doctor::examine(&world.cx).await.unwrap().violations {
         scene.blame(format!("{found:?}"));
     }

@@ -77,6 +77,30 @@ async fn a_claim_is_not_taken_back_before_its_time() {
     assert_eq!(world.attempt(token).await.state, AttemptState::Running);
 }
 
+/// The second try is claimed, and begins half a minute later: nothing of the first one is held against it.
+#[tokio::test]
+async fn a_slow_start_of_a_retry_inherits_nothing() {
+    let text = ONE.replace("queued_timeout: 20m", "retries: 1, retry_delay: 1s");
+    let mut world = World::of(&[&text]).await;
+    world.script(|_| exit(1));
+    world.trigger("d", "r").await;
+    world.settle().await;
+    world.workers[0].is_paused = true;
+    world.pass_time(Span::from_hours(1));
+    world.plan().await;
+    let token = world.claim_one().await;
+    world.pass_time(Span::from_secs(30));
+    world.plan().await;
+    let job = world.workers[0].job.unwrap();
+    let answers = start(&world.cx, job, &[starts(token)]).await.unwrap();
+    assert_eq!(answers, [Answer::Accepted]);
+    world.plan().await;
+    assert_eq!(world.outcomes("d", "r", "t").await, "failed user, running");
+    let attempts = world.attempts("d", "r", "t").await;
+    assert_ne!(attempts[0].start_id, attempts[1].start_id);
+    assert_eq!(attempts[1].started_at, Some(world.now()));
+}
+
 #[tokio::test]
 async fn requeues_without_a_start_are_bounded_and_a_clear_begins_anew() {
     let settings = Settings { requeue_limit: 3, ..World::settings() };
