@@ -125,6 +125,16 @@ impl Cluster {
         self.must_serve(name, self.command(&args))
     }
 
+    /// Starts a scheduler with more variables of its own.
+    #[cfg(feature = "crash-points")]
+    pub(crate) fn scheduler_at(&self, name: &str, variables: &[(&str, &str)]) -> Role {
+        let dags = self.path("dags");
+        let args = ["scheduler", "--store", self.url(), "--dags", dags.to_str().unwrap()];
+        let mut command = self.command(&args);
+        command.envs(variables.iter().copied());
+        self.must_serve(name, command)
+    }
+
     /// Starts a worker whose home bears its name.
     pub(crate) fn worker(&self, name: &str) -> Role {
         self.must_serve(name, self.worker_command(name, &[]))
@@ -137,15 +147,34 @@ impl Cluster {
         self.must_serve(name, command)
     }
 
+    /// Starts a worker of that name in the home of another one.
+    pub(crate) fn worker_in(&self, home: &str, name: &str) -> Role {
+        self.must_serve(name, self.worker_of(home, name))
+    }
+
+    /// Starts a worker with more variables of its own.
+    #[cfg(feature = "crash-points")]
+    pub(crate) fn worker_at(&self, name: &str, variables: &[(&str, &str)]) -> Role {
+        let mut command = self.worker_command(name, &[]);
+        command.envs(variables.iter().copied());
+        self.must_serve(name, command)
+    }
+
     pub(crate) fn worker_command(&self, name: &str, more: &[&str]) -> Command {
+        let mut command = self.worker_of(name, name);
+        command.args(more);
+        command
+    }
+
+    fn worker_of(&self, home: &str, name: &str) -> Command {
         let server =
             format!("http://{}", self.address.borrow().as_deref().unwrap_or("127.0.0.1:1"));
-        let home = self.path(name);
+        let home = self.path(home);
         let mut command = self.command(&["worker", "--server", &server, "--name", name]);
         if !self.env.iter().any(|(name, _)| name == "FENCEPOST__WORKER__SLOTS") {
             command.env("FENCEPOST__WORKER__SLOTS", "8");
         }
-        command.args(["--home", home.to_str().unwrap()]).args(more);
+        command.args(["--home", home.to_str().unwrap()]);
         command.env("FENCEPOST_WORKER_TOKEN", &self.worker).env_remove("FENCEPOST_TOKEN");
         command
     }

@@ -2,6 +2,7 @@
 
 use super::world::{World, assert_once, ledger_task, wait_for};
 use crate::installation::Installation;
+use fencepost_worker::clock::ClockKind;
 
 /// SIGTERM is a restart: what runs is left to its shims, and the next start goes on with it.
 #[test]
@@ -19,6 +20,39 @@ fn a_stop_leaves_running_tasks_to_their_shims_and_says_so() {
     world.wait_state("one", "success");
     assert_once(&world.lines("ledger"), 1);
     assert_eq!(world.attempts("one", "t").len(), 1);
+    world.assert_sound();
+    node.stop();
+}
+
+/// A task that fails by itself while its worker waits for it to end: the failure counts, as a failure.
+#[test]
+fn what_fails_while_its_worker_drains_is_recorded_as_failed() {
+    let mut world = World::new();
+    world.setting("worker.drain_timeout", "60s");
+    let (ledger, word) = (world.path("ledger"), world.path("word"));
+    let yaml = format!(
+        "tasks:\n  t:\n    run: |\n      echo begin >> '{}'\n      while ! [ -e '{}' ]; do sleep 0.1; done\n      exit 1\n",
+        ledger.display(),
+        word.display()
+    );
+    world.dag("fails", &yaml);
+    let mut node = world.start();
+    world.trigger("fails");
+    wait_for("the task to begin", || world.lines("ledger").len() == 1);
+    let pid = rustix::process::Pid::from_child(&node.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let until_ns = ClockKind::Boottime.now_ns() + 2_000_000_000;
+    wait_for("two seconds", || ClockKind::Boottime.now_ns() > until_ns);
+    assert!(node.child.try_wait().unwrap().is_none(), "it waits for its task");
+    std::fs::write(&word, "").unwrap();
+    assert!(node.child.wait().unwrap().success());
+    let node = world.start();
+    world.wait_state("fails", "failed");
+    let attempts = world.attempts("fails", "t");
+    let found = (&attempts[0]["outcome"], &attempts[0]["reason"], &attempts[0]["exit_code"]);
+    assert_eq!(found, (&"failed".into(), &"exit".into(), &1.into()), "{attempts:#?}");
+    assert_eq!(attempts.len(), 1);
+    assert_eq!(world.lines("ledger").len(), 1);
     world.assert_sound();
     node.stop();
 }
