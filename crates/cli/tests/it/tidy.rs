@@ -122,14 +122,62 @@ fn only_the_store_speaks_sql() {
     }
 }
 
+/// The text of all sources.
+fn all_sources() -> String {
+    sources().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+/// The words between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Whether there is a test of that name: a function, or the first argument of a macro that makes one.
+fn assert_is_test(all: &str, name: &str) {
+    let is_there =
+        all.contains(&format!("fn {name}(")) || all.contains(&format!("!(\n    {name},\n"));
+    assert!(is_there, "there is no test `{name}`");
+}
+
 /// The tests that docs/invariants.md names are there.
 #[test]
 fn every_invariant_is_guarded_by_the_tests_that_are_named() {
     let text = std::fs::read_to_string(root().join("docs/invariants.md")).unwrap();
-    let all: String = sources().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    let names: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
+    let all = all_sources();
+    let names: Vec<&str> = quoted(&text).collect();
     assert!(names.len() > 40, "{} tests are named", names.len());
     for name in names {
-        assert!(all.contains(&format!("fn {name}(")), "there is no test `{name}`");
+        assert_is_test(&all, name);
     }
+}
+
+/// Each case of the lists in docs/cases.md stands there once, and the tests that it names are there. Without
+/// tests are only what cannot be written and what belongs to a later part.
+#[test]
+fn every_case_is_shown_by_tests_that_exist() {
+    let text = std::fs::read_to_string(root().join("docs/cases.md")).unwrap();
+    let all = all_sources();
+    let lists = text.split("\n\n").filter_map(|paragraph| paragraph.strip_prefix("Cases:"));
+    let mut listed: Vec<&str> = lists.flat_map(str::split_whitespace).collect();
+    let rows = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| |"));
+    let (mut found, mut tests) = (Vec::new(), 0);
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let (first, shown) = (cells[0], cells[cells.len() - 1]);
+        let names: Vec<&str> = quoted(shown).collect();
+        for name in &names {
+            assert_is_test(&all, name);
+        }
+        tests += names.len();
+        let excuse = ["later", "by construction"];
+        let is_excused = excuse.iter().any(|word| cells[cells.len() - 2].contains(word));
+        assert!(!names.is_empty() || is_excused, "nothing shows {first}");
+        if cells.len() == 4 {
+            found.push(first);
+        }
+    }
+    listed.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, listed);
+    assert!(listed.len() > 150 && tests > 200, "{} cases, {tests} tests", listed.len());
 }
