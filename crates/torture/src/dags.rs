@@ -8,11 +8,13 @@ pub const SCHEDULED: &str = "clockwork";
 pub const EVERY_S: i64 = 10;
 /// Its attempts are replaced only once their death is confirmed.
 pub const CAREFUL: &str = "careful";
+/// The same, and they run to their end without a lease.
+pub const KEPT: &str = "kept";
 /// Its task fails in its first try, and only then.
 pub const FLAKY: &str = "flaky";
 /// Those that are triggered, the usual one more often.
 pub const TRIGGERED: [&str; 8] =
-    ["graph", "long", CAREFUL, "graph", "stubborn", CAREFUL, "graph", FLAKY];
+    ["graph", "long", CAREFUL, KEPT, "stubborn", CAREFUL, "graph", FLAKY];
 /// What a task may be started again on the platform's account (the product's default).
 pub const INFRA_RETRIES: u32 = 5;
 /// The retries of the flaky one.
@@ -31,12 +33,14 @@ struct Kind {
 /// The DAG files: name and content. `program` is the task's, with the folder of its oracle.
 pub fn files(program: &Path, oracle: &Path, containment: &str) -> Vec<(&'static str, String)> {
     let plain = format!("    containment: {containment}\n    kill_grace: 1s\n");
+    let careful = format!("{plain}    replace: after_confirmed_dead\n");
     let kinds = [
         ("graph", graph(&plain)),
         ("stubborn", stubborn(&plain)),
         // Longer than a lease.
         ("long", one(&plain, "--millis 14000 --daemon")),
-        (CAREFUL, one(&format!("{plain}    replace: after_confirmed_dead\n"), "--millis 5000")),
+        (CAREFUL, one(&careful, "--millis 7000")),
+        (KEPT, one(&format!("{careful}    on_disconnect: keep\n"), "--millis 9000")),
         (FLAKY, flaky(&plain)),
         (SCHEDULED, scheduled(&plain)),
     ];
