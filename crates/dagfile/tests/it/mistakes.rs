@@ -390,12 +390,9 @@ fn dates_and_catchup() {
 
 #[test]
 fn a_task_that_may_outlive_its_lease_is_not_replaced_after_it() {
-    let hint = "add on_lost: hold or replace: after_confirmed_dead";
-    let message = "`on_disconnect: keep` would let a task run beside its replacement";
-    check(
-        "tasks:\n  a: {run: x, on_disconnect: keep}\n",
-        &[&format!("2:30 error [keep-replaced] {message} | {hint}")],
-    );
+    let text = "2:30 error [keep-replaced] `on_disconnect: keep` would let a task run beside its \
+                replacement | add on_lost: hold or replace: after_confirmed_dead";
+    check("tasks:\n  a: {run: x, on_disconnect: keep}\n", &[text]);
     check("tasks:\n  a: {run: x, on_disconnect: keep, on_lost: hold}\n", &[]);
     check("tasks:\n  a: {run: x, on_disconnect: keep, replace: after_confirmed_dead}\n", &[]);
 }
