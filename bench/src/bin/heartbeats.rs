@@ -268,6 +268,7 @@ fn beat(job_id: JobId, seq: i64) -> beats::Beat {
         epoch: 0,
         reconciles: false,
         checkpoints: Vec::new(),
+        levels: Vec::new(),
     }
 }
 

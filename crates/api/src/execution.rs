@@ -295,6 +295,9 @@ pub struct Beat {
     /// Checkpoints that are new since the last beat: (token, content in hexadecimal).
     #[serde(default)]
     pub checkpoints: Vec<(String, String)>,
+    /// How attempts that run since the last beat are held together: (token, level).
+    #[serde(default)]
+    pub levels: Vec<(String, String)>,
 }
 
 /// What an inventory says of what it does not name.

@@ -16,7 +16,7 @@ use fencepost_core::liveness::reconcile::{self, Named, Place};
 use fencepost_core::state::AttemptState;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
-use fencepost_store::query::attempt::{self, Attempt, Held};
+use fencepost_store::query::attempt::{self, Attempt, Held, level};
 use fencepost_store::query::installation::{self, Standing};
 use fencepost_store::query::lease::{self, Renewed};
 use fencepost_store::query::{checkpoint, event, task_instance};
@@ -45,6 +45,8 @@ pub struct Beat {
     pub reconciles: bool,
     /// Checkpoints that came with it.
     pub checkpoints: Vec<(Token, String)>,
+    /// How attempts are held together that run since its last beat.
+    pub levels: Vec<(Token, String)>,
 }
 
 /// What an inventory says of what it does not name.
@@ -125,6 +127,8 @@ pub async fn take(cx: &Cx, beats: &[Beat]) -> Result<Vec<Beaten>, EngineError> {
     }
     let standing = desk.standing;
     tx.commit().await?;
+    // One that cannot be noted counts as the weakest, until the end of its attempt says more.
+    let _ = note_levels(cx, beats).await;
     for (beat, answer) in beats.iter().zip(&answers) {
         // What cannot be noted now is noted when it is asked again.
         let _ = note_questions(cx, beat, &answer.questions).await;
@@ -332,6 +336,25 @@ async fn keep_checkpoints(
     Ok(())
 }
 
+/// The words for how a process tree is held together.
+const LEVELS: [&str; 3] = ["pidns", "cgroup", "group"];
+
+/// Writes down how attempts are held together. Apart from the renewal, as what follows.
+async fn note_levels(cx: &Cx, beats: &[Beat]) -> Result<(), EngineError> {
+    let mut levels: Vec<(Token, JobId, String)> = Vec::new();
+    for beat in beats {
+        let known = beat.levels.iter().filter(|(_, level)| LEVELS.contains(&level.as_str()));
+        levels.extend(known.map(|(token, level)| (*token, beat.job_id, level.clone())));
+    }
+    if levels.is_empty() {
+        return Ok(());
+    }
+    levels.sort_unstable();
+    let tx = cx.store.begin("note_levels").await?;
+    level::told(&tx, &levels).await?;
+    Ok(tx.commit().await?)
+}
+
 /// Writes a line for each attempt that its worker is asked about for the first time. Apart from the
 /// renewal: nothing that locks an attempt holds up a beat.
 async fn note_questions(cx: &Cx, beat: &Beat, tokens: &[Token]) -> Result<(), EngineError> {
@@ -388,6 +411,7 @@ mod tests {
                 epoch,
                 reconciles: false,
                 checkpoints: Vec::new(),
+                levels: Vec::new(),
             };
             super::seen(&beat, &standing)
         };

@@ -146,6 +146,7 @@ async fn a_registration_that_arrives_after_its_successors_takes_nothing_away() {
         epoch: 0,
         reconciles: false,
         checkpoints: vec![],
+        levels: Vec::new(),
     };
     beat::take(&world.cx, &[late]).await.unwrap();
     world.machine.finish("t", exit(0));

@@ -60,7 +60,25 @@ pub(crate) fn inventory(job: JobId, call: i64, named: &[Token], unanswered: &[i6
         epoch: 0,
         reconciles: false,
         checkpoints: Vec::new(),
+        levels: Vec::new(),
     }
+}
+
+/// A beat tells once how what runs is held together: what is lost without another word is judged by that.
+#[tokio::test]
+async fn a_beat_tells_how_what_runs_is_held_together() {
+    let (world, job) = world(Guards::all()).await;
+    let token = claims(&world, job, 1).await;
+    let told = async |world: &World, call, level: &str| {
+        let levels = vec![(token, level.to_owned())];
+        says(world, Beat { levels, ..inventory(job, call, &[token], &[]) }).await;
+        world.attempt(token).await.containment
+    };
+    assert_eq!(told(&world, 2, "pidns").await, None, "nothing runs yet");
+    starts(&world, job, token, 3).await;
+    assert_eq!(told(&world, 4, "no such level").await, None);
+    assert_eq!(told(&world, 5, "pidns").await.as_deref(), Some("pidns"));
+    assert_eq!(told(&world, 6, "group").await.as_deref(), Some("pidns"), "it is known already");
 }
 
 /// Nothing is to be done.

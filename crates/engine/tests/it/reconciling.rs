@@ -98,6 +98,7 @@ fn whole(job: JobId, seq: i64, runs: &[Token], unstarted: &[Token]) -> Beat {
         epoch: 1,
         reconciles: true,
         checkpoints: Vec::new(),
+        levels: Vec::new(),
     }
 }
 

@@ -116,6 +116,10 @@ pub(super) fn beat(request: Beat) -> Result<beat::Beat, Failure> {
     for (token, content) in request.checkpoints {
         checkpoints.push((attempt_token(&token)?, content));
     }
+    let mut levels = Vec::new();
+    for (token, level) in request.levels {
+        levels.push((attempt_token(&token)?, level));
+    }
     Ok(beat::Beat {
         job_id: job(&request.job_id)?,
         seq: request.seq,
@@ -128,6 +132,7 @@ pub(super) fn beat(request: Beat) -> Result<beat::Beat, Failure> {
         loop_age: Span::from_millis(i64::try_from(request.loop_age_ms).unwrap_or(i64::MAX)),
         inventory: tokens(&request.inventory)?,
         checkpoints,
+        levels,
     })
 }
 

@@ -69,8 +69,10 @@ macro_rules! columns {
 
 mod inventory;
 mod left;
+pub mod level;
 pub use inventory::{Held, Reclaim, answered, asked, held_by, queued_before, reclaim};
 pub use left::{LostOpen, keep_open, left_by, stop_open};
+pub use level::set_level;
 
 fn decode(row: Row) -> Result<Attempt, StoreError> {
     let mut c: Columns = row.columns("attempt");
@@ -362,16 +364,6 @@ pub async fn open_of(
     limit: u32,
 ) -> Result<Vec<Attempt>, StoreError> {
     decode_all(tx.query(&ATTEMPT_OPEN, values![job_id, after, limit]).await?)
-}
-
-const ATTEMPT_LEVEL: Stmt = Stmt::same(
-    "attempt_level",
-    "UPDATE attempt SET containment = $2 WHERE token = $1 AND state IN ('running', 'stopping')",
-);
-
-/// Records the containment level that was reached.
-pub async fn set_level(tx: &Tx, token: Token, level: &str) -> Result<(), StoreError> {
-    tx.execute(&ATTEMPT_LEVEL, values![token, level]).await.map(drop)
 }
 
 const ATTEMPT_UNCLAIMED: Stmt = Stmt::same(

@@ -10,16 +10,20 @@
 use super::calls::Numbered;
 use super::checkpoint::Seen;
 use super::lease::instant;
-use super::{Shared, epoch, question};
+use super::{Active, Shared, epoch, question};
 use fencepost_api::execution::{Beat, Beaten, ExecutionApi, Says, StopOrder};
 use fencepost_api::problem::Problem;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::liveness::inventory::{self, Digest, Form, Pace};
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 
 /// How much sooner than usual beats follow each other while an epoch is reconciled.
 const BEHIND: u32 = 4;
+
+/// Most levels that one beat carries.
+const LEVELS: usize = 2_000;
 
 /// Runs a future to its end, elsewhere; `Err` gives it back if that cannot be done.
 pub type Host = Arc<dyn Fn(Beating) -> Result<(), Beating> + Send + Sync>;
@@ -63,6 +67,8 @@ struct Memory {
     /// Beats since the last that was sent.
     quiet: u32,
     seen: Seen,
+    /// Attempts of which the server knows how they are held together.
+    told: BTreeSet<String>,
     pace: Pace,
 }
 
@@ -114,6 +120,9 @@ async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
     memory.quiet = 0;
     memory.seen.keep(&held);
     let checkpoints = checkpoints(shared, &mut memory.seen);
+    memory.told.retain(|token| held.contains(token));
+    let levels = levels(shared, &memory.told);
+    let told: Vec<String> = levels.iter().map(|(token, _)| token.clone()).collect();
     let now_ns = (shared.settings.now_ns)();
     let reconciles = shared.epochs.is_behind();
     if reconciles {
@@ -134,6 +143,7 @@ async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
         epoch: shared.epochs.kept(),
         reconciles,
         checkpoints,
+        levels,
         says,
     };
     let carried = beat.says != Says::Nothing;
@@ -144,6 +154,7 @@ async fn once(shared: &Arc<Shared>, memory: &mut Memory) -> bool {
         }
         return false;
     };
+    memory.told.extend(told);
     if answer.wants_inventory {
         memory.pace.ask();
     }
@@ -196,6 +207,20 @@ async fn call(shared: &Shared, beat: Beat) -> Option<Result<Beaten, Problem>> {
         answer = own.beat(beat) => Some(answer),
         () = super::pause(limit) => None,
     }
+}
+
+/// What the server is to know of attempts should they be lost with this worker. Without a lease nothing is.
+fn levels(shared: &Shared, told: &BTreeSet<String>) -> Vec<(String, String)> {
+    if shared.settings.lease.is_none() {
+        return Vec::new();
+    }
+    let active = shared.active();
+    let new = active.iter().filter(|(token, _)| !told.contains(*token));
+    let level = |(token, active): (&String, &Active)| {
+        let level = active.running.as_ref()?.progress().level?;
+        Some((token.clone(), level.as_str().to_owned()))
+    };
+    new.filter_map(level).take(LEVELS).collect()
 }
 
 fn checkpoints(shared: &Shared, seen: &mut Seen) -> Vec<(String, String)> {

@@ -10,6 +10,14 @@ pub(super) const ATTEMPT_LINK: Stmt = Stmt::same(
         may_run = CASE WHEN outcome = 'lost'
             AND $3 LIKE '%,' || COALESCE(containment, 'group') || ',%' THEN 1 ELSE 0 END
      WHERE token = $1",
+)
+.batched(
+    1,
+    "UPDATE attempt a SET incident = (SELECT i.id FROM incident i WHERE i.job_id = u.job_id), \
+        may_run = CASE WHEN a.outcome = 'lost' \
+        AND u.levels LIKE '%,' || COALESCE(a.containment, 'group') || ',%' THEN 1 ELSE 0 END \
+        FROM unnest($1::bigint[], $2::text[], $3::text[]) \
+        WITH ORDINALITY AS u(token, job_id, levels, ord) WHERE a.token = u.token RETURNING u.ord",
 );
 
 /// They were lost in the incident of that job. At one of these levels of containment (`,group,`) the way

@@ -36,6 +36,7 @@ attempt_left job token0 limit
 attempt_keep_open token astate word word?
 attempt_stop_open token stop name now
 attempt_level token name
+attempt_level_told token job name
 attempt_link token job word
 attempt_gone token
 attempt_gone_of job
@@ -319,6 +320,7 @@ lease_assert =00000000-0000-0000-0000-000000000001 =1
 attempt_insert =1 uuid =2 =0 =-1 =d0 n n why =0 outcome =q0 n past now =
 attempt_claim =00000000-0000-0000-0000-000000000001 name name now =q0 =1 n
 attempt_start =1 =00000000-0000-0000-0000-000000000001 word uuid now n
+attempt_level_told =1 =00000000-0000-0000-0000-000000000001 name
 attempt_level =1 name
 attempt_unstart =1 =00000000-0000-0000-0000-000000000001
 attempt_open =00000000-0000-0000-0000-000000000001 =0 limit
