@@ -4,7 +4,7 @@
 
 use clap::Parser;
 use fencepost_core::guard::{Guard, Guards};
-use fencepost_sim::chaos::{self, Plan};
+use fencepost_sim::chaos::{self, Plan, Played};
 use fencepost_sim::exhaustive::Stage;
 use fencepost_sim::fault::{Kind, Trip};
 use fencepost_sim::report::Summary;
@@ -12,6 +12,8 @@ use fencepost_sim::scenario::{self, Scenario};
 use fencepost_sim::sim::Options;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
 
 /// Plays worlds on simulated time, network, processes and machines, with the shipped code and the
 /// real store. The same seed is the same world.
@@ -24,6 +26,12 @@ struct Args {
     /// How many random worlds, each with the next seed.
     #[arg(long, default_value_t = 10)]
     runs: u64,
+    /// Instead: as many worlds as make so many simulated hours; in every fourth the store fails over too.
+    #[arg(long, conflicts_with = "runs")]
+    hours: Option<u64>,
+    /// Worlds that are played at the same time.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
     /// Simulated minutes in which things go wrong.
     #[arg(long, default_value_t = 20)]
     minutes: u64,
@@ -92,6 +100,18 @@ impl Args {
         Options { seed, guards, is_loud: self.verbose, audit_every }
     }
 
+    /// The next seed, if there is to be one more world.
+    fn take(&self, next: &AtomicU64) -> Option<u64> {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        let is_one = self.hours.is_some() || seed.wrapping_sub(self.seed) < self.runs;
+        is_one.then_some(seed)
+    }
+
+    fn plan(&self, seed: u64) -> Plan {
+        let fails_over = self.failover || (self.hours.is_some() && seed.is_multiple_of(4));
+        Plan { minutes: self.minutes, fails_over, ..Plan::default() }
+    }
+
     fn unsafe_flag(&self) -> String {
         self.without.map_or_else(String::new, |guard| format!(" --unsafe {guard}"))
     }
@@ -107,11 +127,49 @@ impl Args {
     }
 }
 
+/// One world of many.
+type World = (u64, Result<Played, Failure>);
+
 fn random_worlds(args: &Args) -> Result<(), Failure> {
-    let plan = Plan { minutes: args.minutes, fails_over: args.failover, ..Plan::default() };
+    let (next, stop) = (AtomicU64::new(args.seed), AtomicBool::new(false));
+    let (next, stop) = (&next, &stop);
     let mut summary = Summary::default();
-    for seed in args.seed..args.seed.saturating_add(args.runs) {
-        let played = chaos::play(args.options(seed, 8), plan)?;
+    std::thread::scope(|scope| {
+        let (send, worlds) = mpsc::channel();
+        for _ in 0..args.jobs.max(1) {
+            let send = send.clone();
+            scope.spawn(move || {
+                while let Some(seed) = args.take(next).filter(|_| !stop.load(Ordering::Relaxed)) {
+                    let played = chaos::play(args.options(seed, 8), args.plan(seed));
+                    // Nobody takes more once one world was wrong.
+                    let _ = send.send((seed, played));
+                }
+            });
+        }
+        drop(send);
+        let done = collect(args, worlds, &mut summary, stop);
+        stop.store(true, Ordering::Relaxed);
+        done
+    })?;
+    println!("{summary}");
+    let unreached = summary.unreached();
+    // A few worlds are a look, not a proof.
+    let are_many = args.runs >= 100 || args.hours.is_some();
+    if are_many && args.without.is_none() && !unreached.is_empty() {
+        return Err(format!("vacuous: these marks were never reached: {}", unreached.join(", ")));
+    }
+    Ok(())
+}
+
+/// Adds worlds up until there are enough, or one of them is wrong.
+fn collect(
+    args: &Args,
+    worlds: mpsc::Receiver<World>,
+    summary: &mut Summary,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    for (seed, played) in worlds {
+        let played = played?;
         summary.add(&played.found, &played.kinds);
         summary.seconds += played.seconds;
         summary.executions += played.executions;
@@ -122,23 +180,20 @@ fn random_worlds(args: &Args) -> Result<(), Failure> {
             let again = format!(
                 "fencepost-sim --seed {seed} --runs 1 --minutes {}{}{}",
                 args.minutes,
-                if args.failover { " --failover" } else { "" },
+                if args.plan(seed).fails_over { " --failover" } else { "" },
                 args.unsafe_flag()
             );
             return Err(failure(&again, &played.found.last, &played.found.violations));
         }
-        if args.runs > 1 {
+        if args.runs > 1 || args.hours.is_some() {
             eprintln!(
                 "seed {seed}: {} executions, digest {:016x}",
                 played.executions, played.found.digest
             );
         }
-    }
-    println!("{summary}");
-    let unreached = summary.unreached();
-    // A few worlds are a look, not a proof.
-    if args.runs >= 100 && args.without.is_none() && !unreached.is_empty() {
-        return Err(format!("vacuous: these marks were never reached: {}", unreached.join(", ")));
+        if args.hours.is_some_and(|hours| summary.seconds >= hours.saturating_mul(3_600)) {
+            stop.store(true, Ordering::Relaxed);
+        }
     }
     Ok(())
 }
