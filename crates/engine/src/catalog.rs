@@ -3,8 +3,9 @@
 use crate::env::Env;
 use crate::error::EngineError;
 use fencepost_core::dag::{
-    Action, Dag, TaskIndex, ancestors, descendants, downstream_edges, priority_weights,
+    Action, Dag, Task, TaskIndex, ancestors, descendants, downstream_edges, priority_weights,
 };
+use fencepost_core::id::{DagId, TaskId};
 use fencepost_core::plan::runs::{Instances, instances};
 use fencepost_store::Tx;
 use fencepost_store::query::dag;
@@ -38,6 +39,14 @@ impl Version {
         let priorities = priority_weights(&dag.tasks);
         let instances = instances(&dag);
         Self { version_pk, version, dag, downstreams, leaves, priorities, instances }
+    }
+
+    /// What stands in where a version cannot be read and its runs are shown all the same: it has no tasks.
+    pub fn unreadable(version_pk: i64, dag_id: &str) -> Option<Self> {
+        let nothing = Task::with_defaults(TaskId::new("unknown").ok()?, Action::Noop).ok()?;
+        let mut dag = Dag::with_defaults(DagId::new(dag_id).ok()?, vec![nothing]).ok()?;
+        dag.tasks.clear();
+        Some(Self::new(version_pk, 0, dag))
     }
 
     /// The index of a task.

@@ -1,5 +1,7 @@
 //! Why is it not running: the gates between a task instance and its start, in their order.
 
+mod schedulers;
+
 use crate::Cx;
 use crate::catalog::Version;
 use crate::error::{EngineError, Refusal};
@@ -90,6 +92,9 @@ pub async fn explain(
     let mut gates = Gates::default();
     run_gates(&tx, &run, &row, &mut gates).await?;
     let Some((task_id, map_index)) = task else {
+        if !run.state.is_finished() {
+            schedulers::gate(&tx, &mut gates).await?;
+        }
         return Ok(of_run(run, gates));
     };
     let no_task = || Refusal::NoTask { run_id: run_id.into(), task_id: task_id.into() };
@@ -101,6 +106,9 @@ pub async fn explain(
         explained.summary = format!("{task_id} waits for its run to start");
         return Ok(explained);
     };
+    if matches!(ti.state, TiState::None | TiState::Scheduled | TiState::UpForRetry) {
+        schedulers::gate(&tx, &mut gates).await?;
+    }
     task_gates(cx, &tx, &version, &run, &row, &ti, &mut gates).await?;
     Ok(of_task(run, ti, gates))
 }

@@ -1,12 +1,16 @@
 //! What a person does with workers, and the questions of 02:40.
 
-use crate::world::{BEAT, Worker, World, exit, stay};
+use crate::world::{BEAT, TTL, Worker, World, exit, stay};
 use fencepost_core::id::JobId;
+use fencepost_core::state::JobKind;
 use fencepost_core::time::Span;
+use fencepost_engine::Pass;
 use fencepost_engine::error::{EngineError, Refusal};
+use fencepost_engine::explain::{GateStatus, explain};
 use fencepost_engine::liveness::{Beat, renew};
 use fencepost_engine::operations::inspect::{Found, Question, inspect};
 use fencepost_engine::operations::workers::{self, confirm, drain, mortals, remove, resume};
+use fencepost_engine::scheduler::Scheduler;
 
 /// Longer than a living worker is silent.
 const SILENCE: Span = BEAT.times(4);
@@ -46,6 +50,28 @@ async fn a_draining_worker_keeps_what_it_has_and_claims_nothing_until_it_is_resu
     world.finish().await;
     let kinds: Vec<String> = world.events().await.into_iter().map(|e| e.kind).collect();
     assert_eq!(kinds.iter().filter(|kind| *kind == "worker_drained").count(), 1);
+}
+
+#[tokio::test]
+async fn explain_says_that_no_scheduler_lives() {
+    let mut world = World::shared(&[TWO], &["one"], 1).await;
+    world.settle().await;
+    let blocking = async |world: &World| {
+        let told = explain(&world.cx, "d", "r", Some(("a", None))).await.unwrap();
+        let gate = told.gates.into_iter().find(|gate| gate.status == GateStatus::Blocking);
+        gate.map(|gate| gate.code)
+    };
+    world.trigger("d", "r").await;
+    Scheduler.pass(&world.cx).await.unwrap();
+    assert_ne!(
+        blocking(&world).await,
+        Some("scheduler_down"),
+        "nobody has one, as in standalone mode"
+    );
+    let _scheduler = world.register(JobKind::Scheduler, "s1").await;
+    assert_ne!(blocking(&world).await, Some("scheduler_down"));
+    world.pass_time(TTL);
+    assert_eq!(blocking(&world).await, Some("scheduler_down"));
 }
 
 #[tokio::test]

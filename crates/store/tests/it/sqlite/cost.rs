@@ -60,7 +60,7 @@ fn load_work(connection: &Connection) {
                  '0', 'default', 8, NULL, 0, 1, 1, NULL, NULL, 0);
              INSERT INTO pool VALUES ('p', 128, '', 0);
              INSERT INTO dag VALUES ('d', 1, 1, 0, 1, 'd.yaml', 'o', '[]', '', '@daily', 16, 16,
-                 NULL, 5, 1, 1, NULL);
+                 NULL, 5, 1, 1, NULL, 0);
              INSERT INTO run (run_pk, dag_id, run_id, version_pk, run_type, state, logical_date,
                  run_after, conf, params, triggered_by, created_at, deadline_at) VALUES
                  (1000001, 'd', 'now', 1, 'manual', 'running', 1000001, 1000001, '{}', '{}', 'p', 1, 5),
