@@ -1,5 +1,6 @@
 //! Why is it not running: the gates between a task instance and its start, in their order.
 
+mod previous;
 mod schedulers;
 
 use crate::Cx;
@@ -230,8 +231,12 @@ async fn task_gates(
                 format!("fencepost held resolve {dag} {run} {task} --as success|failed|rerun"),
             )
         };
-        gates.add("held", false, format!("held ({why}): {text}"));
+        let code = if previous::was_lost(tx, ti).await? { "held_lost" } else { "held" };
+        gates.add(code, false, format!("held ({why}): {text}"));
         gates.hold(Vec::new(), Some(next));
+    }
+    if matches!(ti.state, TiState::Running | TiState::Restarting) {
+        previous::gate(tx, ti, gates).await?;
     }
     if ti.recheck == 2 {
         let before = match run.logical_date {

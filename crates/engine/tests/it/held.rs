@@ -6,6 +6,7 @@ use fencepost_core::id::Token;
 use fencepost_core::state::{AttemptState, TiState};
 use fencepost_core::time::Span;
 use fencepost_core::verdict::{Death, Ending};
+use fencepost_engine::explain::explain;
 use fencepost_engine::operations::Answer;
 use fencepost_engine::operations::beat::take;
 use fencepost_engine::operations::confirm_dead::confirm_dead;
@@ -67,6 +68,8 @@ async fn a_held_task_waits_for_a_person_and_holds_no_slots() {
     let (mut world, token) = lost(HOLD).await;
     world.live(TTL.times(3)).await;
     assert_eq!(world.why("d", "r", "t").await, "held (awaiting_person)");
+    let told = explain(&world.cx, "d", "r", Some(("t", None))).await.unwrap();
+    assert!(told.gates.iter().any(|gate| gate.code == "held_lost"), "{:?}", told.gates);
     assert_eq!(world.attempt(token).await.state, AttemptState::LostOpen);
     assert_eq!(world.pools().await["default_pool"].held, 0);
     assert_eq!(world.incidents().await[0].attempts, 1);

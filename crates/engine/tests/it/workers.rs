@@ -6,7 +6,7 @@ use fencepost_core::state::JobKind;
 use fencepost_core::time::Span;
 use fencepost_engine::Pass;
 use fencepost_engine::error::{EngineError, Refusal};
-use fencepost_engine::explain::{GateStatus, explain};
+use fencepost_engine::explain::{Gate, GateStatus, explain};
 use fencepost_engine::liveness::{Beat, renew};
 use fencepost_engine::operations::inspect::{Found, Question, inspect};
 use fencepost_engine::operations::workers::{self, confirm, drain, mortals, remove, resume};
@@ -56,22 +56,37 @@ async fn a_draining_worker_keeps_what_it_has_and_claims_nothing_until_it_is_resu
 async fn explain_says_that_no_scheduler_lives() {
     let mut world = World::shared(&[TWO], &["one"], 1).await;
     world.settle().await;
-    let blocking = async |world: &World| {
-        let told = explain(&world.cx, "d", "r", Some(("a", None))).await.unwrap();
-        let gate = told.gates.into_iter().find(|gate| gate.status == GateStatus::Blocking);
-        gate.map(|gate| gate.code)
-    };
+    let code = async |world: &World| blocking(world, "a").await.map(|gate| gate.code);
     world.trigger("d", "r").await;
     Scheduler.pass(&world.cx).await.unwrap();
-    assert_ne!(
-        blocking(&world).await,
-        Some("scheduler_down"),
-        "nobody has one, as in standalone mode"
-    );
+    assert_ne!(code(&world).await, Some("scheduler_down"), "nobody has one, as in standalone mode");
     let _scheduler = world.register(JobKind::Scheduler, "s1").await;
-    assert_ne!(blocking(&world).await, Some("scheduler_down"));
+    assert_ne!(code(&world).await, Some("scheduler_down"));
     world.pass_time(TTL);
-    assert_eq!(blocking(&world).await, Some("scheduler_down"));
+    assert_eq!(code(&world).await, Some("scheduler_down"));
+}
+
+/// The one gate that blocks.
+async fn blocking(world: &World, task: &str) -> Option<Gate> {
+    let told = explain(&world.cx, "d", "r", Some((task, None))).await.unwrap();
+    told.gates.into_iter().find(|gate| gate.status == GateStatus::Blocking)
+}
+
+#[tokio::test]
+async fn explain_says_what_is_known_of_an_attempt_that_is_not_released() {
+    let mut world = World::shared(&[TWO], &["one"], 1).await;
+    world.script(|_| stay());
+    world.trigger("d", "r").await;
+    world.settle().await;
+    assert_eq!(blocking(&world, "a").await, None, "it runs");
+    world.workers[0].is_paused = true;
+    world.pass_time(SILENCE);
+    let gate = blocking(&world, "a").await.unwrap();
+    assert_eq!(gate.code, "previous_attempt_not_released");
+    assert!(gate.text.contains("(silent), last heard of"), "{}", gate.text);
+    world.cancel("d", "r").await;
+    let gate = blocking(&world, "a").await.unwrap();
+    assert!(gate.text.contains("is asked to end (cancel)"), "{}", gate.text);
 }
 
 #[tokio::test]
