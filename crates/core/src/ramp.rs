@@ -50,6 +50,15 @@ pub struct Ramp {
 }
 
 impl Ramp {
+    /// No ramp lets one start wait longer than its slowest pace: what says so was written before the clock was
+    /// set back.
+    pub const LONGEST: Span = Span::from_secs(5);
+
+    /// When a ramp that is free at an instant lets the next one go; `None`: it is to be asked now.
+    pub fn opens_at(free_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        (free_at > now && free_at.since(now) <= Self::LONGEST).then_some(free_at)
+    }
+
     /// A fresh one, from which nothing was drawn yet.
     pub fn begin(bounds: Bounds, now: Timestamp) -> Self {
         Self { rate: bounds.initial, free_at: now.minus(Span::from_secs(1)), good: 0 }
@@ -107,6 +116,20 @@ mod tests {
 
     fn at(micros: i64) -> Timestamp {
         Timestamp::from_micros(micros)
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_keeps_nobody_waiting() {
+        let slowest = Ramp { rate: SLOWEST, free_at: at(0), good: 0 };
+        assert_eq!(slowest.gap(), Ramp::LONGEST);
+        let (now, hour) = (at(1_000_000), Span::from_hours(1));
+        assert_eq!(Ramp::opens_at(now, now), None);
+        assert_eq!(Ramp::opens_at(now.plus(Ramp::LONGEST), now), Some(now.plus(Ramp::LONGEST)));
+        assert_eq!(Ramp::opens_at(now.plus(hour), now), None);
+        // Asked, it writes down when it does.
+        let mut ramp = Ramp { free_at: now.plus(hour), ..slowest };
+        assert_eq!(ramp.draw(1, now), 0);
+        assert!(Ramp::opens_at(ramp.free_at, now).is_some());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::error::{EngineError, Refusal};
 use crate::liveness::gate;
 use crate::liveness::reconcile::{self, stays_apart};
 use crate::operations::find_run;
+use fencepost_core::ramp::Ramp;
 use fencepost_core::state::{AttemptState, RunState, TiState};
 use fencepost_core::time::Timestamp;
 use fencepost_core::trigger_rule::Decision;
@@ -276,7 +277,7 @@ async fn ramp_gate(tx: &Tx, ti: &Ti, gates: &mut Gates) -> Result<(), EngineErro
         || "one may start now".into(),
         |ramp| format!("{} a second, next at {}", f64::from(ramp.rate) / 1_000.0, ramp.free_at),
     );
-    let is_free = ramp.is_none_or(|ramp| ramp.free_at <= tx.now());
+    let is_free = ramp.is_none_or(|ramp| Ramp::opens_at(ramp.free_at, tx.now()).is_none());
     let text = format!("recovered work of pool `{pool}`: {waiting}{many} waiting, {pace}");
     gates.add("recovery_ramp", is_free, text);
     Ok(())

@@ -35,7 +35,7 @@ pub(crate) async fn waiting(tx: &Tx, queues: &[String]) -> Result<Waiting, Engin
     let (mut found, mut after) = (Waiting::default(), String::new());
     while let Some((pool, free_at)) = ramp::next(tx, &after).await? {
         if waits_in(tx, &pool, queues).await? {
-            match free_at.filter(|at| *at > tx.now()) {
+            match free_at.and_then(|at| Ramp::opens_at(at, tx.now())) {
                 Some(at) => found.next = found.next.into_iter().chain([at]).min(),
                 None => found.due.push(pool.clone()),
             }

@@ -74,6 +74,17 @@ async fn what_was_lost_comes_back_by_the_ramp_and_faster_with_each_second_that_g
     assert!(kinds.iter().any(|kind| kind == "ramp_rate"), "{kinds:?}");
 }
 
+/// What a ramp says of an instant that was is asked again: it waits for no clock to come round.
+#[tokio::test]
+async fn a_store_s_clock_that_was_set_back_keeps_no_recovered_work_waiting() {
+    let mut world = lost(Settings::default()).await;
+    go_on(&mut world, Span::from_millis(200)).await;
+    assert_eq!(claims(&world).await.len(), 1, "the others wait");
+    world.clock.jump(Span::from_secs(-4 * 3_600));
+    go_on(&mut world, Span::from_secs(20)).await;
+    assert_eq!(claims(&world).await.len(), 4);
+}
+
 #[tokio::test]
 async fn fresh_work_is_not_held_up_behind_it() {
     let mut world = lost(Settings::default()).await;
