@@ -103,9 +103,10 @@ async fn choose(cx: &Cx, tx: &Tx, report: &mut Report) -> Result<Vec<Ti>, Engine
     }
     // Counted under the locks: what others gave away before is seen, and nobody gives more away.
     let held = pool::active_of_dags(tx).await?;
-    let apart_until = reconcile::apart_until(tx).await?;
+    let standing = installation::standing(tx).await?;
+    let is_apart = gate::stays_apart(standing.as_ref());
     let (room, dags, active) = (locked.room, locked.dags, None);
-    let mut desk = Desk { cx, tx, room, dags, held, active, apart_until, report };
+    let mut desk = Desk { cx, tx, room, dags, held, active, is_apart, report };
     let mut streams: Vec<Stream> = Vec::new();
     for pair in &pairs {
         streams.extend(desk.open(pair).await?);
@@ -199,8 +200,8 @@ struct Desk<'a> {
     held: BTreeMap<String, i64>,
     /// The same by task of a run, once a task with a limit of its own was met.
     active: Option<Vec<Active>>,
-    /// Until then instances wait whose executions are never to overlap.
-    apart_until: Option<Timestamp>,
+    /// Instances wait whose executions are never to overlap.
+    is_apart: bool,
     report: &'a mut Report,
 }
 
@@ -255,8 +256,7 @@ impl Desk<'_> {
             for ti in found {
                 let Some(version) = versions.get(&ti.key.run_pk) else { continue };
                 let task = version.dag.tasks.get(ti.key.task_index as usize);
-                if let (Some(until), true) = (self.apart_until, task.is_some_and(stays_apart)) {
-                    self.report.merge(Report { next_due: Some(until), ..Report::default() });
+                if self.is_apart && task.is_some_and(stays_apart) {
                     continue;
                 }
                 self.limit(version, &ti).await?;

@@ -7,7 +7,7 @@ use crate::Cx;
 use crate::catalog::Version;
 use crate::error::{EngineError, Refusal};
 use crate::liveness::gate;
-use crate::liveness::reconcile::{self, stays_apart};
+use crate::liveness::reconcile::stays_apart;
 use crate::operations::find_run;
 use fencepost_core::ramp::Ramp;
 use fencepost_core::state::{AttemptState, RunState, TiState};
@@ -324,18 +324,21 @@ async fn epoch_gate(
     let Some(standing) = installation::standing(tx).await? else { return Ok(()) };
     if !gate::is_open(cx, Some(&standing)) {
         let behind = lease::behind(tx, standing.epoch).await?;
-        let until = gate::until(&standing, lease::longest_ttl(tx).await?);
+        let patience = gate::patience(lease::longest_ttl(tx).await?);
         let text =
             format!("the store lost its last commits: epoch {} is reconciled", standing.epoch);
         if gates.add(CODE, false, text) {
-            gates.hold(behind, Some(format!("wait for these workers, at most until {until}")));
+            gates.hold(behind, Some(format!("wait for these workers, at most {patience}")));
         }
         return Ok(());
     }
     let task = version.dag.tasks.get(ti.key.task_index as usize);
-    let apart = reconcile::apart_until(tx).await?.filter(|_| task.is_some_and(stays_apart));
-    if let Some(until) = apart {
-        let text = format!("not before {until}: a worker of an earlier epoch may still run it");
+    if gate::stays_apart(Some(&standing)) && task.is_some_and(stays_apart) {
+        let patience = gate::patience(lease::longest_ttl(tx).await?);
+        let text = format!(
+            "waits {patience} from {}: a worker of an earlier epoch may still run it",
+            standing.epoch_at
+        );
         gates.add(CODE, false, text);
     }
     Ok(())

@@ -44,6 +44,8 @@ pub struct Watch {
     last_scan: Option<BootInstant>,
     /// A tenth of the shortest TTL that was read, if that is less than `scan_interval`.
     interval: Option<Span>,
+    /// The epoch is one in which something is waited for.
+    is_new: bool,
     /// Where the last turn stopped, if departed jobs had left more than fitted into it.
     unsettled: Option<settle::Place>,
 }
@@ -88,6 +90,9 @@ impl Pass for Watch {
                 self.settle(cx, &mut report).await?;
             }
             incidents::close(cx, &ripe).await?;
+            if self.is_new {
+                reconcile::give_up(cx, sight.epoch, &mut report).await?;
+            }
             Ok(self.due(cx, report))
         })
     }
@@ -125,10 +130,10 @@ impl Watch {
         self.interval.unwrap_or(cx.settings.scan_interval)
     }
 
-    /// With leases to observe, the next scan is due by itself.
+    /// With leases to observe, or an epoch, the next scan is due by itself.
     fn due(&self, cx: &Cx, mut report: Report) -> Report {
-        if let Some(interval) = self.interval {
-            report.next_due = Some(cx.store.clock().now().plus(interval));
+        if self.interval.is_some() || self.is_new {
+            report.next_due = Some(cx.store.clock().now().plus(self.interval(cx)));
         }
         report
     }
@@ -137,14 +142,15 @@ impl Watch {
     async fn scan(&mut self, cx: &Cx) -> Result<Seen, EngineError> {
         let started = (cx.env.boottime)();
         let tx = cx.store.read("scan_leases").await?;
-        let (readings, installation, departed, ripe) = try_join!(
+        let (readings, standing, departed, ripe) = try_join!(
             biased;
             lease::read(&tx),
-            installation::load(&tx),
+            installation::standing(&tx),
             lease::departed(&tx, 1),
             incident::ripe(&tx, incidents::AT_ONCE),
         )?;
-        let epoch = installation.map_or(1, |row| row.epoch);
+        let epoch = standing.map_or(1, |standing| standing.epoch);
+        let is_new = gate::stays_apart(standing.as_ref());
         let store_now = tx.now();
         drop(tx);
         let ended = (cx.env.boottime)();
@@ -156,7 +162,9 @@ impl Watch {
         let observer = self.observer(cx);
         observer.set_scan_interval(interval);
         let scan = Scan { started, ended, store_now, epoch, readings: &readings };
-        Ok(Seen { sight: observer.scan(&scan), departed: !departed.is_empty(), ripe })
+        let sight = observer.scan(&scan);
+        self.is_new = is_new;
+        Ok(Seen { sight, departed: !departed.is_empty(), ripe })
     }
 }
 

@@ -83,8 +83,12 @@ pub(crate) fn begin(state: &mut State, home: u8, start: (Token, u8)) {
     let begun = &state.witness.begun;
     if begun.iter().any(|(other, _)| *other == token) {
         state.witness.breaks("I5", || format!("{token} is executed twice"));
-    } else if let Some((newer, _)) = begun.iter().find(|(other, of)| *of == ti && *other > token) {
-        let newer = *newer;
+        return;
+    }
+    // One that the store has forgotten may have been there before: a sink refuses this one then.
+    let is_newer = |other: Token| other > token && state.store.attempt(other).is_some();
+    let newer = begun.iter().find(|(other, of)| *of == ti && is_newer(*other)).copied();
+    if let Some((newer, _)) = newer {
         let what = || format!("{token} of t{ti} begins after {newer} has written to its sink");
         state.witness.breaks("I6", what);
     }

@@ -7,7 +7,7 @@ use fencepost_core::guard::Guard;
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::liveness::{Observer, Reading, Scan};
 use fencepost_core::state::{AttemptState, JobKind, JobState};
-use fencepost_core::time::BootInstant;
+use fencepost_core::time::{BootInstant, Span};
 
 /// The server's own lease.
 const SERVER: u128 = 255;
@@ -81,6 +81,7 @@ pub(crate) fn write(world: &World, state: &mut State, number: u8, intent: Intent
             }
         }
         Intent::Reconcile => epoch::reconcile(world, state),
+        Intent::GiveUp(observed) => epoch::give_up(world, state, observed),
     }
     if before.is_some_and(|before| before != state.store) {
         state.witness.breaks("I9", || format!("scheduler {number} writes, whose lease is over"));
@@ -93,6 +94,7 @@ pub(crate) fn drop_beliefs(world: &World, state: &mut State, number: u8) {
     let scheduler = state.scheduler_mut(number);
     (scheduler.job, scheduler.intent, scheduler.observer) = (None, None, observer);
     scheduler.expired.clear();
+    scheduler.observed = Span::ZERO;
 }
 
 pub(crate) fn join(state: &mut State, number: u8) {
@@ -158,7 +160,8 @@ fn scan(world: &World, state: &mut State, number: u8) {
     let (store_now, epoch) = (store_time(state.store_now()), state.store.epoch);
     let scan = Scan { started: at, ended: at, store_now, epoch, readings: &readings };
     let scheduler = state.scheduler_mut(number);
-    scheduler.expired = scheduler.observer.scan(&scan).expired;
+    let sight = scheduler.observer.scan(&scan);
+    (scheduler.expired, scheduler.observed) = (sight.expired, sight.epoch);
 }
 
 /// A scheduler's own clock.

@@ -8,7 +8,7 @@ use fencepost_core::id::{JobId, Token};
 use fencepost_core::liveness::reconcile::Reconciliation;
 use fencepost_core::liveness::{Beat, Expired, Holder, Observer};
 use fencepost_core::state::{AttemptState, JobKind, JobState, Outcome, TiState};
-use fencepost_core::time::{BootInstant, Timestamp};
+use fencepost_core::time::{BootInstant, Span, Timestamp};
 
 /// A job by its number: the n-th process that registered.
 pub type Job = u8;
@@ -139,6 +139,8 @@ pub struct Scheduler {
     pub observer: Observer,
     /// Leases that it found over and has not declared yet.
     pub expired: Vec<Expired>,
+    /// For how long it has observed the epoch.
+    pub observed: Span,
     /// What it was about to write when it stood still.
     pub intent: Option<Intent>,
 }
@@ -158,6 +160,8 @@ pub enum Intent {
     Settle(Job),
     TakeBack(Token),
     Reconcile,
+    /// To wait for nobody any more in an epoch that was observed for so long.
+    GiveUp(Span),
 }
 
 /// A worker process, or the place where one was.

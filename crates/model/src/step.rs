@@ -7,7 +7,7 @@ use crate::host;
 use crate::net;
 use crate::scheduler;
 use crate::state::{Call, End, Held, Intent, Letter, Life, Outage, Phase, State, Way};
-use crate::store::{claim, declare};
+use crate::store::{claim, declare, epoch};
 use crate::tick;
 use crate::worker::{self, Found};
 use crate::world::World;
@@ -272,6 +272,9 @@ fn scheduler_steps(world: &World, state: &State, number: u8, steps: &mut Vec<Ste
     }
     let mut writes: Vec<Intent> =
         scheduler.expired.iter().map(|expired| Intent::Declare(*expired)).collect();
+    if epoch::gives_up(world, state, scheduler.observed) {
+        writes.push(Intent::GiveUp(scheduler.observed));
+    }
     // What any of them would write the first one that may writes: the others would do the same.
     let first = (0..number).any(|other| {
         let one = state.scheduler(other);
@@ -296,7 +299,7 @@ fn is_free(world: &World, state: &State, intent: &Intent) -> bool {
     match intent {
         Intent::Declare(expired) => declare::is_free(world, state, expired),
         Intent::Settle(job) => !claim::is_locked(world, state, *job),
-        Intent::Dispatch(_) | Intent::TakeBack(_) | Intent::Reconcile => true,
+        Intent::Dispatch(_) | Intent::TakeBack(_) | Intent::Reconcile | Intent::GiveUp(_) => true,
     }
 }
 

@@ -175,6 +175,7 @@ impl World {
             seq: 0,
             observer: Observer::new(self.observer()),
             expired: Vec::new(),
+            observed: Span::ZERO,
             intent: None,
         }
     }

@@ -70,6 +70,8 @@ pub struct Sight {
     pub braked: Vec<JobId>,
     /// Why nothing could be judged.
     pub unfit: Option<Unfit>,
+    /// For how long this epoch was observed without a break, in the time that counts.
+    pub epoch: Span,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,6 +100,8 @@ pub struct Observer {
     /// Workers found expired, here or by another observer, and when: they count as silent for one TTL
     /// more.
     gone: BTreeMap<JobId, (BootInstant, Span)>,
+    /// How long this epoch was observed.
+    epoch: Span,
 }
 
 impl Observer {
@@ -110,6 +114,7 @@ impl Observer {
             watched: BTreeMap::new(),
             heard: None,
             gone: BTreeMap::new(),
+            epoch: Span::ZERO,
         }
     }
 
@@ -136,15 +141,19 @@ impl Observer {
         if fitness.forget {
             self.watched.clear();
             self.heard = None;
+            self.epoch = Span::ZERO;
+        }
+        let counts = fitness.unfit.is_none();
+        if let (Some(last), true) = (self.last, counts) {
+            self.epoch = self.epoch.plus(scan.started.since(last.ended).max(Span::ZERO));
         }
         self.last = Some(Last::of(scan));
         self.failed = false;
-        let counts = fitness.unfit.is_none();
         let was_heard = self.look(scan, counts);
         if was_heard || !is_guarded {
             self.credit(scan.started);
         }
-        let mut sight = Sight { unfit: fitness.unfit, ..Sight::default() };
+        let mut sight = Sight { unfit: fitness.unfit, epoch: self.epoch, ..Sight::default() };
         if counts {
             self.judge(scan.started, &mut sight);
         }
@@ -237,7 +246,8 @@ fn at_a_glance(scan: &Scan<'_>) -> Sight {
         window: scan.store_now.since(r.renewed_at),
         alone: r.kind == JobKind::Worker && !r.detached,
     });
-    Sight { expired: expired.collect(), ..Sight::default() }
+    let epoch = Span::from_micros(i64::MAX);
+    Sight { expired: expired.collect(), epoch, ..Sight::default() }
 }
 
 impl Watched {

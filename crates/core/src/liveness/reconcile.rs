@@ -8,6 +8,7 @@ use super::inventory::{self, InHand, Taken};
 use crate::guard::{Guard, Guards};
 use crate::id::Token;
 use crate::state::AttemptState;
+use crate::time::{Span, Timestamp};
 use std::collections::BTreeSet;
 
 /// Where the store has an attempt that a worker holds.
@@ -55,6 +56,21 @@ pub const fn acknowledges(come: u32, epoch: u32, guards: Guards) -> bool {
     come == 0 || epoch <= come || !guards.on(Guard::EpochReconciliation)
 }
 
+/// Whether a lease has passed since an epoch began: nobody is waited for any longer.
+///
+/// As with an expiry, it must have been `observed` on the observer's own clock, and the store's must
+/// agree; one that was set back before the epoch began cannot, and twice the lease does then.
+pub fn is_over(
+    observed: Span,
+    lease: Span,
+    since: Timestamp,
+    now: Timestamp,
+    guards: Guards,
+) -> bool {
+    let agrees = now >= since.plus(lease) || (since > now && observed >= lease.times(2));
+    observed >= lease && (agrees || !guards.on(Guard::StoreClock))
+}
+
 /// Compares what a worker holds with what the store shows in its hands.
 pub fn reconcile(
     taken: &Taken<'_>,
@@ -93,6 +109,20 @@ mod tests {
         let all = Guards::all();
         assert!(acknowledges(1, 1, all) && acknowledges(0, 2, all) && acknowledges(2, 1, all));
         assert!(!acknowledges(1, 2, all));
+    }
+
+    #[test]
+    fn an_epoch_is_waited_in_for_a_lease_that_was_observed_and_by_the_stores_clock() {
+        let (lease, since) = (Span::from_secs(30), Timestamp::from_micros(50_000_000));
+        let over = |observed: i64, now: i64, guards| {
+            let now = Timestamp::from_micros(now * 1_000_000);
+            is_over(Span::from_secs(observed), lease, since, now, guards)
+        };
+        let all = Guards::all();
+        assert!(!over(29, 500, all), "its clock was set forward");
+        assert!(!over(30, 79, all) && over(30, 80, all));
+        assert!(!over(59, 20, all) && over(60, 20, all), "its clock was set back");
+        assert!(over(30, 79, all.without(Guard::StoreClock)));
     }
 
     #[test]

@@ -34,9 +34,15 @@ pub(crate) const fn is_reconciled(standing: &Standing) -> bool {
     standing.reconciled == standing.epoch
 }
 
-/// Until when workers are waited for, and instances of which two executions are never to overlap.
-pub(crate) fn until(standing: &Standing, longest_ttl: Option<Span>) -> Timestamp {
-    standing.epoch_at.plus(longest_ttl.unwrap_or(UNKNOWN_TTL))
+/// How long those are waited for who do not come to an epoch: the longest lease of a worker.
+pub(crate) fn patience(longest_ttl: Option<Span>) -> Span {
+    longest_ttl.unwrap_or(UNKNOWN_TTL)
+}
+
+/// Whether no lease has passed since the epoch began: a worker that nobody knows any more may still run
+/// what the store has forgotten, so instances wait whose executions are never to overlap.
+pub(crate) fn stays_apart(standing: Option<&Standing>) -> bool {
+    standing.is_some_and(|standing| standing.epoch_at != Timestamp::default())
 }
 
 /// What a caller gets that is to ask again: it is behind, or the gate is shut.

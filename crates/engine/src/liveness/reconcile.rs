@@ -11,7 +11,8 @@ use crate::{Cx, Report};
 use fencepost_core::dag::{OnLost, Replace, Task};
 use fencepost_core::guard::Guard;
 use fencepost_core::id::Token;
-use fencepost_core::time::{Span, Timestamp};
+use fencepost_core::liveness::reconcile::is_over;
+use fencepost_core::time::Span;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt;
 use fencepost_store::query::event::{self, Event};
@@ -23,7 +24,7 @@ const PAGE: u32 = 100;
 /// How often it is looked whether the others have come.
 const LOOK: Span = Span::from_secs(1);
 
-/// Opens the gate if it can be opened; whether it is open now.
+/// Opens the gate if everybody has come to the epoch; whether it is open now.
 pub(crate) async fn finish(cx: &Cx, report: &mut Report) -> Result<bool, EngineError> {
     loop {
         let tx = cx.store.begin("reconcile").await?;
@@ -37,37 +38,64 @@ pub(crate) async fn finish(cx: &Cx, report: &mut Report) -> Result<bool, EngineE
             report.merge(Report { next_due: Some(cx.store.clock().now()), ..Report::default() });
             return Ok(false);
         }
-        let behind = lease::behind(&tx, standing.epoch).await?;
-        let until = gate::until(&standing, lease::longest_ttl(&tx).await?);
-        if !behind.is_empty() && tx.now() < until {
-            let again = tx.now().plus(LOOK).min(until);
+        if !lease::behind(&tx, standing.epoch).await?.is_empty() {
+            let again = tx.now().plus(LOOK);
             report.merge(Report { next_due: Some(again), ..Report::default() });
             return Ok(false);
         }
-        let moved = replace(cx, &tx, &standing).await?;
-        if moved == 0 {
-            installation::reconciled(&tx, standing.epoch).await?;
-            event::append(&tx, vec![line(cx, &standing, &behind)]).await?;
-        }
-        tx.commit().await?;
-        report.moved += moved;
-        if moved == 0 {
-            cx.wakes.engine();
-            cx.wakes.workers();
+        if open(cx, tx, &standing, &[], report).await? {
             return Ok(true);
         }
     }
 }
 
-/// Until when instances wait whose executions are never to overlap: a worker that nobody knows any more
-/// may run one of them for as long as its lease. `None`: no longer.
-pub(crate) async fn apart_until(tx: &Tx) -> Result<Option<Timestamp>, EngineError> {
-    let Some(standing) = installation::standing(tx).await? else { return Ok(None) };
-    if standing.epoch_at == Timestamp::default() {
-        return Ok(None);
+/// Waits for nobody any longer if the epoch was `observed` for a lease: opens the gate, and lets go what
+/// was kept apart.
+pub(crate) async fn give_up(
+    cx: &Cx,
+    observed: Span,
+    report: &mut Report,
+) -> Result<(), EngineError> {
+    loop {
+        let tx = cx.store.begin("give_up").await?;
+        let Some(standing) = installation::standing(&tx).await? else { return Ok(()) };
+        let lease = gate::patience(lease::longest_ttl(&tx).await?);
+        let (since, guards) = (standing.epoch_at, cx.settings.guards);
+        if !standing.is_same_server || !is_over(observed, lease, since, tx.now(), guards) {
+            return Ok(());
+        }
+        if !gate::is_reconciled(&standing) {
+            let behind = lease::behind(&tx, standing.epoch).await?;
+            open(cx, tx, &standing, &behind, report).await?;
+            continue;
+        }
+        report.moved += usize::from(installation::settled(&tx, standing.epoch).await?);
+        tx.commit().await?;
+        cx.wakes.engine();
+        return Ok(());
     }
-    let until = gate::until(&standing, lease::longest_ttl(tx).await?);
-    Ok(Some(until).filter(|until| tx.now() < *until))
+}
+
+/// Replaces a page of what waits under older tokens; if nothing does, opens the gate: whether it did.
+async fn open(
+    cx: &Cx,
+    tx: Tx,
+    standing: &Standing,
+    behind: &[String],
+    report: &mut Report,
+) -> Result<bool, EngineError> {
+    let moved = replace(cx, &tx, standing).await?;
+    if moved == 0 {
+        installation::reconciled(&tx, standing.epoch).await?;
+        event::append(&tx, vec![line(cx, standing, behind)]).await?;
+    }
+    tx.commit().await?;
+    report.moved += moved;
+    if moved == 0 {
+        cx.wakes.engine();
+        cx.wakes.workers();
+    }
+    Ok(moved == 0)
 }
 
 /// Whether the policy of a task is that a lost execution is never replaced on suspicion.

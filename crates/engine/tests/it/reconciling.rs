@@ -1,7 +1,7 @@
 //! A new epoch: nothing is dispatched, claimed or started until the workers have come to it, and what
 //! the store has forgotten is ended or recorded again (I20).
 
-use crate::world::{TTL, World, stay};
+use crate::world::{SCAN, TTL, World, stay};
 use fencepost_core::guard::{Guard, Guards};
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::AttemptState;
@@ -9,6 +9,7 @@ use fencepost_core::time::Span;
 use fencepost_core::verdict::Ending;
 use fencepost_engine::Settings;
 use fencepost_engine::explain::{GateStatus, explain};
+use fencepost_engine::liveness;
 use fencepost_engine::operations::Answer;
 use fencepost_engine::operations::beat::{Beat, Beaten, Says, take};
 use fencepost_engine::operations::claim::{Wants, claim};
@@ -29,7 +30,7 @@ async fn world(guards: Guards) -> (World, JobId) {
     let settings = Settings { guards, ..World::settings() };
     let mut world = World::with(&[TASKS], settings, 1).await;
     world.checks = false;
-    world.share(&["one"], 0).await;
+    world.share(&["one"], 1).await;
     world.script(|_| stay());
     let job = world.workers[0].job.unwrap();
     world.workers[0].is_paused = true;
@@ -102,6 +103,16 @@ fn whole(job: JobId, seq: i64, runs: &[Token], unstarted: &[Token]) -> Beat {
     }
 }
 
+/// A scheduler reads the leases for so long; of the workers only `job` beats.
+async fn observes(world: &mut World, job: JobId, time: Span) {
+    for _ in 0..=time.as_micros() / SCAN.as_micros() {
+        world.pass_time(SCAN);
+        let beat = liveness::Beat { job, seq: world.now().as_micros(), loop_age: Span::ZERO };
+        liveness::renew(&world.cx, &[beat]).await.unwrap();
+        world.watch().await;
+    }
+}
+
 async fn kinds(world: &World, kind: &str) -> usize {
     world.events().await.iter().filter(|event| event.kind == kind).count()
 }
@@ -128,7 +139,7 @@ async fn i20_what_is_claimed_in_a_new_epoch_is_claimed_after_all_have_come_to_it
     assert_eq!(claims(&world, job).await, [attempts[1].token]);
     let why = explain(&world.cx, "d", "r", Some(("b", None))).await.unwrap();
     assert!(why.summary.contains("may still run it"), "{}", why.summary);
-    world.pass_time(TTL);
+    observes(&mut world, job, TTL).await;
     world.plan().await;
     claims(&world, job).await;
     assert_eq!(world.outcomes("d", "r", "b").await, "never_ran none, claimed");
@@ -197,12 +208,40 @@ async fn i20_one_that_does_not_come_is_waited_for_as_long_as_a_lease() {
     world.register(fencepost_core::state::JobKind::Worker, "silent").await;
     fails_over(&world).await;
     assert!(comes(&world, job, &[], &[]).await.is_reconciled);
-    world.pass_time(TTL.less(Span::from_secs(1)));
+    observes(&mut world, job, TTL.less(SCAN)).await;
     world.plan().await;
     assert_eq!(claims(&world, job).await, []);
-    world.pass_time(Span::from_secs(1));
+    observes(&mut world, job, SCAN).await;
     world.plan().await;
     assert_eq!(claims(&world, job).await.len(), 2);
+}
+
+/// One that has not come is silent while the store's clock is set forward by so much; what is claimed
+/// thereafter.
+async fn claimed_after_a_step(guards: Guards, step: Span) -> usize {
+    let (mut world, job) = world(guards).await;
+    world.register(fencepost_core::state::JobKind::Worker, "ends what is forgotten").await;
+    fails_over(&world).await;
+    assert!(comes(&world, job, &[], &[]).await.is_reconciled);
+    observes(&mut world, job, SCAN).await;
+    world.clock.jump(step);
+    observes(&mut world, job, SCAN.times(2)).await;
+    world.plan().await;
+    claims(&world, job).await.len()
+}
+
+#[tokio::test]
+async fn i20_a_step_of_the_stores_clock_does_not_shorten_the_wait() {
+    let minutes = Span::from_secs(180);
+    assert_eq!(claimed_after_a_step(Guards::all(), minutes).await, 0);
+    assert_eq!(claimed_after_a_step(Guards::all(), Span::ZERO).await, 0);
+}
+
+#[tokio::test]
+async fn without_observation_a_step_of_the_stores_clock_ends_the_wait() {
+    let guards = Guards::all().without(Guard::FullTtl);
+    assert_eq!(claimed_after_a_step(guards, Span::from_secs(180)).await, 2);
+    assert_eq!(claimed_after_a_step(guards, Span::ZERO).await, 0);
 }
 
 /// A worker that runs `a`, by a claim that the store has forgotten, and has not been heard in the new
@@ -226,7 +265,7 @@ async fn without_reconciliation_what_runs_is_claimed_once_more() {
 async fn claims_of_one_behind(guards: Guards) -> usize {
     let (mut world, job) = world(guards).await;
     fails_over(&world).await;
-    world.pass_time(TTL);
+    observes(&mut world, job, TTL).await;
     world.plan().await;
     claims(&world, job).await.len()
 }

@@ -27,6 +27,7 @@ impl fmt::Display for Intent {
             Self::Settle(job) => write!(f, "work off what job {job} left"),
             Self::TakeBack(token) => write!(f, "take the claim of {token} back"),
             Self::Reconcile => f.write_str("see to the epoch"),
+            Self::GiveUp(observed) => write!(f, "wait no longer, after {observed} of the epoch"),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The gate of the epoch, new epochs, and the end of a reconciliation.
 
 use super::change_ti;
-use crate::state::{State, Store};
+use crate::state::{State, Store, store_time};
 use crate::world::World;
 use fencepost_core::guard::Guard;
 use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{AttemptEvent, TiEvent, attempt_next, ti_next};
+use fencepost_core::liveness::reconcile::is_over;
 use fencepost_core::state::{AttemptState, JobKind, Outcome};
+use fencepost_core::time::Span;
 
 pub(crate) const fn is_reconciled(store: &Store) -> bool {
     store.reconciled == store.epoch
@@ -47,21 +49,28 @@ fn begin(state: &mut State, epoch: u32) {
     state.store.server = state.server;
 }
 
-/// What the end of the reconciliation waits for: until when, if anything.
-fn waits(world: &World, state: &State) -> bool {
+/// Whether somebody has not come to the epoch.
+fn waits(state: &State) -> bool {
     let store = &state.store;
-    let is_behind = |row: &&crate::state::JobRow| {
+    let is_behind = |row: &crate::state::JobRow| {
         row.kind == JobKind::Worker && row.epoch < store.epoch && row.is_live()
     };
-    let ttl = i16::from(world.lease_ticks());
-    let until = store.epoch_at.map_or(i16::MIN, |at| at + ttl);
-    store.jobs.iter().any(|row| is_behind(&row)) && state.store_now() < until
+    store.jobs.iter().any(is_behind)
 }
 
-/// Whether a scheduler would do something about the gate.
+/// Whether any scheduler would do something about the gate.
 pub(crate) fn is_due(world: &World, state: &State) -> bool {
     !is_open(world, state)
-        && ((!is_same_server(state) && world.guards.on(Guard::Epoch)) || !waits(world, state))
+        && ((!is_same_server(state) && world.guards.on(Guard::Epoch)) || !waits(state))
+}
+
+/// Whether a scheduler that has observed the epoch for so long waits for nobody any more.
+pub(crate) fn gives_up(world: &World, state: &State, observed: Span) -> bool {
+    let Some(since) = state.store.epoch_at else { return false };
+    let (since, now) = (store_time(since), store_time(state.store_now()));
+    !is_open(world, state)
+        && is_same_server(state)
+        && is_over(observed, world.lease.lease_ttl, since, now, world.guards)
 }
 
 /// Makes the epoch that is due, or opens the gate.
@@ -73,9 +82,19 @@ pub(crate) fn reconcile(world: &World, state: &mut State) {
         renew(state);
         return;
     }
-    if waits(world, state) {
-        return;
+    if !waits(state) {
+        open(state);
     }
+}
+
+/// Waits for nobody any more, after the epoch was observed for so long.
+pub(crate) fn give_up(world: &World, state: &mut State, observed: Span) {
+    if gives_up(world, state, observed) {
+        open(state);
+    }
+}
+
+fn open(state: &mut State) {
     let epoch = state.store.epoch;
     let is_old = |token: Token| token.epoch() < epoch;
     let queued = |row: &&crate::state::AttemptRow| row.state == AttemptState::Queued;

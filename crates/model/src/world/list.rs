@@ -189,6 +189,8 @@ fn epochs() -> Worlds {
             Faults { failover: 1, ..NONE },
         )
         .map(|world| World { schedulers: 1, horizon: PEACE + 4, ..world }),
+        world("failover_clock", &[], Faults { failover: 1, partition: 1, clock_step: 1, ..NONE })
+            .map(|world| World { schedulers: 1, horizon: PEACE + 3, ..world }),
         world("failover_successor", &[], Faults { failover: 1, crash: 1, start: 1, ..NONE }).map(
             |world| World { schedulers: 1, horizon: PEACE + 2, homes: &[0], acting: 1, ..world },
         ),

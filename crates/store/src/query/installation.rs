@@ -60,7 +60,7 @@ pub struct Standing {
     pub epoch: u32,
     /// The epoch in which everybody has reconciled.
     pub reconciled: u32,
-    /// When the epoch began, if not by a plain start.
+    /// When the epoch began; zero once a lease has passed since then, and after a plain start.
     pub epoch_at: Timestamp,
     /// The last counter that was drawn.
     pub counter: i64,
@@ -168,6 +168,17 @@ pub async fn reconciled(tx: &Tx, epoch: u32) -> Result<bool, StoreError> {
     Ok(tx.execute(&EPOCH_RECONCILED, values![epoch]).await? == 1)
 }
 
+const EPOCH_SETTLED: Stmt = Stmt::same(
+    "epoch_settled",
+    "UPDATE installation SET epoch_at = 0
+     WHERE one = 1 AND epoch = $1 AND reconciled = $1 AND epoch_at <> 0",
+);
+
+/// A lease has passed since an epoch began: nobody runs anything that the store has forgotten.
+pub async fn settled(tx: &Tx, epoch: u32) -> Result<bool, StoreError> {
+    Ok(tx.execute(&EPOCH_SETTLED, values![epoch]).await? == 1)
+}
+
 const TOKENS_MINT: Stmt = Stmt::split(
     "tokens_mint",
     "UPDATE installation SET counter = counter + $1 WHERE one = 1 RETURNING epoch, counter",
@@ -211,5 +222,6 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     EPOCH_RENEW,
     EPOCH_FORCE,
     EPOCH_RECONCILED,
+    EPOCH_SETTLED,
     TOKENS_MINT,
 ];

@@ -196,7 +196,7 @@ impl World {
     }
 
     /// Servers beat, and schedulers watch.
-    pub(super) async fn watch(&mut self) -> Turn {
+    pub(crate) async fn watch(&mut self) -> Turn {
         let mut turn = Turn::default();
         for server in self.servers.iter_mut().filter(|server| !server.is_paused) {
             server.seq += 1;

@@ -115,6 +115,7 @@ epoch_raise n
 !epoch_renew n now
 epoch_force n n now
 epoch_reconciled n
+epoch_settled n
 !installation_standing
 tokens_mint n
 *job_insert job jkind jstate name name n n uuid name home name queue n n? n now now now? never flag n n
