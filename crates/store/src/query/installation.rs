@@ -170,8 +170,7 @@ pub async fn reconciled(tx: &Tx, epoch: u32) -> Result<bool, StoreError> {
 
 const EPOCH_SETTLED: Stmt = Stmt::same(
     "epoch_settled",
-    "UPDATE installation SET epoch_at = 0
-     WHERE one = 1 AND epoch = $1 AND reconciled = $1 AND epoch_at <> 0",
+    "UPDATE installation SET epoch_at = 0 WHERE one = 1 AND epoch = $1 AND epoch_at <> 0",
 );
 
 /// A lease has passed since an epoch began: nobody runs anything that the store has forgotten.
