@@ -130,8 +130,8 @@ pub struct Task {
     pub trigger_rule: TriggerRule,
     /// A Jinja expression; false: the task is skipped.
     pub when: Option<String>,
-    /// Literal lists to map over, in the order of the file; several keys: their cross product.
-    pub expand: Vec<(String, Vec<Value>)>,
+    /// What it is mapped over, in the order of the file; several keys: their cross product.
+    pub expand: Vec<(String, Elements)>,
     pub map_index_template: Option<String>,
     pub depends_on_past: bool,
     pub limits: TaskLimits,
@@ -200,11 +200,37 @@ impl Task {
         })
     }
 
-    /// How many instances of it one run has: one, or the size of the cross product of `expand`.
+    /// How many instances of it one run begins with: one, or the size of the cross product of
+    /// `expand`. What a template gives is known when its turn comes.
     pub fn instance_count(&self) -> u64 {
-        let lengths = self.expand.iter().map(|(_, values)| values.len() as u64);
-        lengths.fold(1, u64::saturating_mul)
+        let length = |elements: &Elements| match elements {
+            Elements::List(values) => values.len() as u64,
+            Elements::Template(_) => 1,
+        };
+        if self.is_dynamic() { 1 } else { product(self.expand.iter().map(|(_, e)| length(e))) }
     }
+
+    /// Whether it has an `expand`.
+    pub const fn is_mapped(&self) -> bool {
+        !self.expand.is_empty()
+    }
+
+    /// Whether its `expand` is known only when its turn comes.
+    pub fn is_dynamic(&self) -> bool {
+        self.expand.iter().any(|(_, elements)| matches!(elements, Elements::Template(_)))
+    }
+}
+
+fn product(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(1, u64::saturating_mul)
+}
+
+/// The elements of one key of `expand`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Elements {
+    List(Vec<Value>),
+    /// A Jinja expression in `{{ }}` that gives a list.
+    Template(String),
 }
 
 /// What a task does.

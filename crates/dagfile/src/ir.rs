@@ -11,8 +11,8 @@ mod timing;
 use crate::diagnostic::Findings;
 use crate::yaml::Node;
 use fencepost_core::dag::{
-    Action, Containment, Dag, OnDisconnect, OnLost, OutputType, Param, Replace, Task, TaskIndex,
-    WeightRule,
+    Action, Containment, Dag, Elements, OnDisconnect, OnLost, OutputType, Param, Replace, Task,
+    TaskIndex, WeightRule,
 };
 use fencepost_core::id::TaskId;
 use fencepost_core::retry::{RetryAction, RetryRule};
@@ -116,8 +116,7 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
         }
     }
     if !task.expand.is_empty() {
-        let list = |(name, values): &(String, Vec<Value>)| (name.clone(), json!(values));
-        out.insert("expand".into(), task.expand.iter().map(list).collect());
+        out.insert("expand".into(), task.expand.iter().map(elements).collect());
     }
     out.extend(shared(task).into_iter().filter(|(name, value)| defaults.get(name) != Some(value)));
     if !task.env.is_empty() {
@@ -128,6 +127,14 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
         out.insert("outputs".into(), task.outputs.iter().map(output).collect());
     }
     Value::Object(out)
+}
+
+fn elements((name, elements): &(String, Elements)) -> (String, Value) {
+    let value = match elements {
+        Elements::List(values) => json!(values),
+        Elements::Template(text) => json!(text),
+    };
+    (name.clone(), value)
 }
 
 /// The keys that may also stand in `default_args`, but `env`, which is laid over and not replaced.

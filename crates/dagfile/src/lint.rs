@@ -42,7 +42,7 @@ const UNKNOWN_NAME: &str = "unknown-name";
 impl Check<'_, '_> {
     fn run(&mut self) {
         let Some(text) = self.template.node.as_text() else { return };
-        let is_condition = self.template.kind == TemplateKind::Condition;
+        let is_condition = self.template.kind.is_expression();
         if !is_condition && !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
             return;
         }

@@ -82,7 +82,11 @@ fn shape(shape: Shape) -> Value {
             tasks
         }
         Shape::DefaultArgs => json!({ "$ref": "#/definitions/default_args" }),
-        Shape::Expand => map_of(IDENTIFIER, &json!({ "type": "array", "minItems": 1 })),
+        Shape::Expand => {
+            let template = json!({ "type": "string", "pattern": "\\{\\{", "x-template": true });
+            let list = json!({ "type": "array", "minItems": 1 });
+            map_of(IDENTIFIER, &json!({ "anyOf": [list, template] }))
+        }
         Shape::Outputs => {
             let types: Vec<&str> = output_types().map(|(name, _)| name).collect();
             map_of(IDENTIFIER, &json!({ "enum": types }))

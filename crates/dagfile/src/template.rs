@@ -14,7 +14,7 @@ mod names;
 mod path;
 mod size;
 
-pub(crate) use analysis::{Use, analyse, expression_of};
+pub(crate) use analysis::{Use, analyse, expression_of, is_expression};
 pub use context::{AttemptFacts, Context, ShortDates};
 pub(crate) use engine::{has_filter, has_test};
 pub(crate) use names::{is_function, is_top_level, later, macro_names, replaced, top_level};
@@ -51,6 +51,16 @@ pub fn render(field: &str, template: &str, context: &Context) -> Result<String, 
 pub fn evaluate(expression: &str, context: &Context) -> Result<bool, TemplateError> {
     let (bare, _) = expression_of(expression);
     engine::evaluate(bare, context.to_value()).map_err(|error| explain("when", &error, context))
+}
+
+/// What an expression gives: `"{{ outputs.list.files }}"`, as JSON.
+pub fn value_of(
+    field: &str,
+    expression: &str,
+    context: &Context,
+) -> Result<serde_json::Value, TemplateError> {
+    let (bare, _) = expression_of(expression);
+    engine::value_of(bare, context.to_value()).map_err(|error| explain(field, &error, context))
 }
 
 fn explain(field: &str, error: &minijinja::Error, context: &Context) -> TemplateError {

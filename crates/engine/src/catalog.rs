@@ -3,7 +3,8 @@
 use crate::env::Env;
 use crate::error::EngineError;
 use fencepost_core::dag::{
-    Action, Dag, Task, TaskIndex, ancestors, descendants, downstream_edges, priority_weights,
+    Action, Dag, Elements, Task, TaskIndex, ancestors, descendants, downstream_edges,
+    priority_weights,
 };
 use fencepost_core::id::{DagId, TaskId};
 use fencepost_core::plan::runs::{Instances, instances};
@@ -82,7 +83,12 @@ fn mentions_outputs(task: &fencepost_core::dag::Task) -> bool {
         Action::Command(argv) => argv.iter().any(|arg| speaks(arg)),
         Action::Noop => false,
     };
+    let speaks_of_elements = |elements: &Elements| match elements {
+        Elements::List(_) => false,
+        Elements::Template(text) => speaks(text),
+    };
     action
+        || task.expand.iter().any(|(_, elements)| speaks_of_elements(elements))
         || task.when.as_deref().is_some_and(speaks)
         || task.working_dir.as_deref().is_some_and(speaks)
         || task.env.iter().any(|(_, value)| speaks(value))

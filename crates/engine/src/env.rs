@@ -10,6 +10,7 @@ use fencepost_core::time::{BootInstant, Timestamp};
 use std::sync::Arc;
 
 type Decode = dyn Fn(&serde_json::Value) -> Result<Dag, String> + Send + Sync;
+type ValueOf = dyn Fn(&str, &str, &Facts) -> Result<serde_json::Value, String> + Send + Sync;
 type Evaluate = dyn Fn(&str, &Facts) -> Result<bool, String> + Send + Sync;
 
 /// The surroundings of an engine. Cheap to clone.
@@ -25,6 +26,8 @@ pub struct Env {
     pub decode: Arc<Decode>,
     /// Evaluates a `when`.
     pub evaluate: Arc<Evaluate>,
+    /// What a key of `expand` (the first argument) is mapped over.
+    pub value: Arc<ValueOf>,
 }
 
 impl Env {

@@ -6,9 +6,10 @@ use fencepost_core::dag::{Action, Containment, OnDisconnect, Task};
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_dagfile::template::{
-    AttemptFacts, Context, ShortDates, TemplateError, evaluate, render,
+    AttemptFacts, Context, ShortDates, TemplateError, evaluate, render, value_of,
 };
 use fencepost_engine::facts::Facts;
+use fencepost_store::query::task_instance::Ti;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -45,13 +46,19 @@ pub fn context(facts: &Facts) -> Context {
         params: object(&run.params),
         conf: object(&run.conf),
         outputs: facts.outputs.clone(),
-        mapped: task.map(|task| mapped(task, ti.key.map_index)).unwrap_or_default(),
+        mapped: task.map(|task| mapped(task, ti)).unwrap_or_default(),
         attempt,
     }
 }
 
-fn mapped(task: &Task, map_index: i32) -> Vec<(String, Value)> {
-    map_element(task, map_index).into_iter().collect()
+fn mapped(task: &Task, ti: &Ti) -> Vec<(String, Value)> {
+    let given = ti.mapped.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    given.unwrap_or_else(|| map_element(task, ti.key.map_index)).into_iter().collect()
+}
+
+/// Evaluates what a key of `expand` is mapped over: the engine's function for it.
+pub fn elements(key: &str, expression: &str, facts: &Facts) -> Result<Value, String> {
+    value_of(&format!("expand.{key}"), expression, &context(facts)).map_err(|e| e.to_string())
 }
 
 /// Evaluates a `when`: the engine's function for it.

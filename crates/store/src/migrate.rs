@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_ramp.sql"),
     include_str!("migrations/0010_incidents.sql"),
     include_str!("migrations/0011_retention.sql"),
+    include_str!("migrations/0012_mapped.sql"),
 ];
 
 /// The version of the schema that this program works with.

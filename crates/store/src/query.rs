@@ -58,6 +58,7 @@ pub fn all_statements() -> Vec<Stmt> {
         run::STATEMENTS,
         signing_key::STATEMENTS,
         task_instance::STATEMENTS,
+        task_instance::expand::STATEMENTS,
         task_instance::forward::STATEMENTS,
         vitals::STATEMENTS,
         xcom::STATEMENTS,

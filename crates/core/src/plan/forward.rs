@@ -68,6 +68,8 @@ pub struct Gates {
     pub past_ok: Option<bool>,
     /// `when`: what it evaluated to (`None`: not evaluated).
     pub when: Option<Result<bool, ()>>,
+    /// How many instances a dynamic `expand` gives (`None`: not evaluated).
+    pub width: Option<Result<usize, ()>>,
 }
 
 /// What is to be done with a task none of whose instances has moved yet.
@@ -79,6 +81,8 @@ pub enum Move {
     WaitForPast,
     /// The rule is met; `when` must be evaluated first.
     Evaluate,
+    /// Its turn has come; what it is mapped over must be evaluated first.
+    Expand,
     /// Apply this event to all its instances.
     Apply(TiEvent, &'static str),
 }
@@ -97,6 +101,12 @@ pub fn decide(dag: &Dag, task: TaskIndex, counts: &UpstreamCounts, gates: Gates)
             (Some(_), None) => Move::Evaluate,
             (Some(_), Some(Err(()))) => Move::Apply(TiEvent::ConditionError, "template_error"),
             (Some(_), Some(Ok(false))) => Move::Apply(TiEvent::Skip, "when"),
+            (Some(_), Some(Ok(true))) | (None, _) if task.is_dynamic() => match gates.width {
+                None => Move::Expand,
+                Some(Err(())) => Move::Apply(TiEvent::ConditionError, "expand_error"),
+                Some(Ok(0)) => Move::Apply(TiEvent::Skip, "empty_expand"),
+                Some(Ok(_)) => ready(&task.action),
+            },
             (Some(_), Some(Ok(true))) | (None, _) => ready(&task.action),
         },
     }

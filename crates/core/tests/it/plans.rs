@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use fencepost_core::dag::{Action, Dag, Task, TaskIndex};
+use fencepost_core::dag::{Action, Dag, Elements, Task, TaskIndex};
 use fencepost_core::id::{DagId, TaskId};
 use fencepost_core::lifecycle::{RunEvent, TiEvent, run_next, ti_next};
 use fencepost_core::plan::forward::{self, End, Gates, Move, decide};
@@ -24,7 +24,8 @@ fn task(name: &str, upstreams: &[u32]) -> Task {
 fn mapped(name: &str, upstreams: &[u32], sizes: &[usize]) -> Task {
     let mut task = task(name, upstreams);
     let list = |n: &usize| (0..*n).map(|i| json!(i)).collect();
-    task.expand = ('a'..).zip(sizes).map(|(key, n)| (key.to_string(), list(n))).collect();
+    let keyed = |(key, n): (char, &usize)| (key.to_string(), Elements::List(list(n)));
+    task.expand = ('a'..).zip(sizes).map(keyed).collect();
     task
 }
 
@@ -113,7 +114,7 @@ fn a_task_is_decided_by_its_rule_then_its_past_then_its_condition() {
     let dag = dag(vec![task("a", &[]), gated, nothing]);
     let counts =
         |success, failed| UpstreamCounts { total: 1, success, failed, ..Default::default() };
-    let gates = |past_ok, when| Gates { past_ok, when };
+    let gates = |past_ok, when| Gates { past_ok, when, ..Gates::default() };
     let b = |counts, gates| decide(&dag, TaskIndex(1), &counts, gates);
     let open = gates(None, None);
     let ready = Move::Apply(TiEvent::Ready, "trigger_rule");

@@ -47,7 +47,11 @@ pub(super) static KEYS: &[Key] = &[
     )
     .or("\"all_success\""),
     task("when", Text, "A Jinja expression; false: the task is skipped.").template(),
-    task("expand", Expand, "One instance per element of these lists (their cross product)."),
+    task(
+        "expand",
+        Expand,
+        "One instance per element of these lists, or of what these templates give (their cross product).",
+    ),
     task("map_index_template", Text, "What a mapped instance is called.").template(),
     both("setup", Later, "It prepares for the tasks after it."),
     both("teardown", Later, "It cleans up and does not decide the run's state."),

@@ -2,7 +2,8 @@
 
 use super::env;
 use super::fields::Fields;
-use crate::yaml::Node;
+use crate::template;
+use crate::yaml::{Entry, Node};
 
 /// A piece of text that is a Jinja template.
 pub(crate) struct Template<'a> {
@@ -22,6 +23,19 @@ pub(crate) enum TemplateKind {
     Text,
     /// True or false.
     Condition,
+    /// A list.
+    Elements,
+}
+
+impl TemplateKind {
+    /// Its text is one expression whose value counts, not what it renders to.
+    pub(crate) const fn is_expression(self) -> bool {
+        matches!(self, Self::Condition | Self::Elements)
+    }
+}
+
+fn is_elements(list: &&Entry) -> bool {
+    list.value.as_text().is_some_and(template::is_expression)
 }
 
 /// The templates among the fields of a task or of `default_args`.
@@ -42,6 +56,11 @@ pub(super) fn of<'a>(fields: &Fields<'a>) -> Vec<Template<'a>> {
     for (index, node) in words.unwrap_or_default().iter().enumerate() {
         let field = format!("command[{index}]");
         templates.push(Template { field, node, kind: TemplateKind::Argument });
+    }
+    let lists = fields.get("expand").and_then(|field| field.entry.value.as_map());
+    for entry in lists.unwrap_or_default().iter().filter(is_elements) {
+        let (field, kind) = (format!("expand.{}", entry.key), TemplateKind::Elements);
+        templates.push(Template { field, node: &entry.value, kind });
     }
     templates.extend(env::templates(fields));
     templates

@@ -64,6 +64,11 @@ pub(crate) fn analyse(
     Ok(walk.found)
 }
 
+/// Whether a text is one expression within `{{ }}` and nothing else.
+pub(crate) fn is_expression(text: &str) -> bool {
+    text.trim().starts_with("{{") && expression_of(text).0 != text.trim()
+}
+
 /// The expression within `{{ }}`, or the text itself; with the byte at which it begins.
 pub(crate) fn expression_of(text: &str) -> (&str, usize) {
     let trimmed = text.trim();

@@ -66,12 +66,23 @@ pub(super) fn render(syntax: Syntax, template: &str, context: Value) -> Result<S
 }
 
 pub(super) fn evaluate(expression: &str, context: Value) -> Result<bool, Error> {
+    eval(expression, context).map(|value| value.is_true())
+}
+
+pub(super) fn value_of(expression: &str, context: Value) -> Result<serde_json::Value, Error> {
+    let value = eval(expression, context)?;
+    serde_json::to_value(&value).map_err(|error| {
+        Error::new(ErrorKind::BadSerialization, format!("it gives no JSON: {error}"))
+    })
+}
+
+fn eval(expression: &str, context: Value) -> Result<Value, Error> {
     size::check(expression, None).map_err(too_large)?;
     let value = FULL.compile_expression(expression)?.eval(context)?;
     if value.is_undefined() {
         return Err(Error::from(ErrorKind::UndefinedError));
     }
-    Ok(value.is_true())
+    Ok(value)
 }
 
 /// Whether the engine has a filter of that name.

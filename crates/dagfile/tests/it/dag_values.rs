@@ -1,12 +1,14 @@
 //! What a sound file becomes: values, defaults, zones, the layering of `default_args` and `env`.
 
 use super::{dag, task};
-use fencepost_core::dag::{Action, Containment, OnLost, OutputType, TaskIndex, WeightRule};
+use fencepost_core::dag::{
+    Action, Containment, Elements, OnLost, OutputType, TaskIndex, WeightRule,
+};
 use fencepost_core::retry::RetryAction;
 use fencepost_core::schedule::{Calendar, Catchup, Schedule, Timetable};
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_core::trigger_rule::TriggerRule;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn the_smallest_file_has_the_documented_defaults() {
@@ -118,8 +120,9 @@ fn every_task_key_reaches_the_task() {
     assert_eq!(b.depends_on, [TaskIndex(0)]);
     assert_eq!(b.trigger_rule, TriggerRule::AllDone);
     assert_eq!(b.when.as_deref(), Some("ds > '2026-01-01'"));
-    assert_eq!(b.expand[0], ("x".into(), vec![json!(1), json!({"k": "v"})]));
-    assert_eq!(b.expand[1].1, [json!(null), json!(true), json!(1.5)]);
+    let list = |values: &[Value]| Elements::List(values.to_vec());
+    assert_eq!(b.expand[0], ("x".into(), list(&[json!(1), json!({"k": "v"})])));
+    assert_eq!(b.expand[1].1, list(&[json!(null), json!(true), json!(1.5)]));
     assert_eq!(b.instance_count(), 6);
     assert!(b.depends_on_past);
     assert_eq!((b.limits.queue.as_str(), b.limits.pool.as_str()), ("gpu", "warehouse"));

@@ -424,7 +424,7 @@ fn params() {
 #[test]
 fn mapped_tasks() {
     check_task(
-        "run: x\nexpand: {a: [], ds: [1], b-c: [1], d: x, e: \"{{ params.x }}\", f: [\"{{ ds }}\"]}",
+        "run: x\nexpand: {a: [], ds: [1], b-c: [1], d: x, e: \"{{ params.x }}\", f: [\"{{ ds }}\"], g: \"a {{ x }}\"}",
         &[
             "4:17 error [bad-value] `a` is an empty list, so there would be no instance | \
          leave `expand` out, or fill it",
@@ -432,10 +432,11 @@ fn mapped_tasks() {
             "4:30 error [bad-name] `b-c` is not a name for a mapped value | \
          letters, digits and _, not beginning with a digit",
             "4:43 error [wrong-type] `d` must be a list, not the text `x` | write [a, b, c]",
-            "4:49 error [not-supported-yet] `expand` over a template is not supported yet | \
-         write the list itself: [a, b, c]",
-            "4:71 error [not-supported-yet] `expand` over a template is not supported yet | \
-         write the list itself: [a, b, c]",
+            "4:53 error [unknown-param] there is no param `x` | declare it under `params`",
+            "4:71 error [bad-value] an element of a list cannot be a template | \
+         write one template that gives the whole list: \"{{ [a, b] }}\"",
+            "4:87 error [bad-value] `g` must be one template and nothing else | \
+         write \"{{ params.regions }}\" or \"{{ outputs.task.name }}\"",
         ],
     );
     let list: Vec<String> = (0..400).map(|i| i.to_string()).collect();

@@ -5,6 +5,7 @@
 //! and takes them off the run's count; a crash before its commit leaves the marks for the next
 //! pass. Ends that a batch causes itself (skips, noops) are taken up in the next round.
 
+mod expand;
 mod roll_up;
 mod settle;
 

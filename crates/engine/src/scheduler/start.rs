@@ -211,7 +211,7 @@ fn at_once(version: &Version, made: &Instances) -> Option<(TiState, &'static str
     }
     match forward::decide(&version.dag, made.task, &made.upstream, Gates::default()) {
         Move::Apply(event, reason) => Some((ti_next(TiState::None, event).ok()?, reason)),
-        Move::Wait | Move::WaitForPast | Move::Evaluate => None,
+        Move::Wait | Move::WaitForPast | Move::Evaluate | Move::Expand => None,
     }
 }
 
@@ -255,6 +255,7 @@ pub fn fresh_instance(
         next_why: "first".into(),
         prev_outcome: "first".into(),
         reason: None,
+        mapped: None,
         scheduled_at: None,
         queued_at: None,
         started_at: None,

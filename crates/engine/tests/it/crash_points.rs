@@ -200,6 +200,23 @@ macro_rules! scenario {
 }
 
 scenario!(
+    a_template_gives_the_same_instances_whatever_dies,
+    "
+dag_id: d
+tasks:
+  list: {run: x}
+  m: {run: x, depends_on: [list], expand: {f: '{{ outputs.list.files }}'}}
+  last: {run: x, depends_on: [m]}
+",
+    |what| if what.task_id == "list" {
+        says("files", serde_json::json!(["a", "b"]))
+    } else {
+        exit(0)
+    },
+    &[Person::Triggers]
+);
+
+scenario!(
     a_five_task_diamond_ends_the_same_whatever_dies,
     "
 dag_id: d

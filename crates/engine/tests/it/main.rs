@@ -16,6 +16,7 @@ mod interleavings;
 mod inventories;
 mod leases;
 mod limits;
+mod mapping;
 mod meetings;
 mod ramps;
 mod reconciling;

@@ -136,7 +136,7 @@ fn dag_task(dag: &dag::Dag, task: &Task) -> DagTask {
         action: action.into(),
         depends_on: upstreams(dag, task),
         trigger_rule: task.trigger_rule.as_str().into(),
-        is_mapped: !task.expand.is_empty(),
+        is_mapped: task.is_mapped(),
         pool: task.limits.pool.as_str().into(),
         queue: task.limits.queue.as_str().into(),
         retries: task.retry.retries,

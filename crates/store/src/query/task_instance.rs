@@ -48,6 +48,8 @@ pub struct Ti {
     pub next_why: String,
     pub prev_outcome: String,
     pub reason: Option<String>,
+    /// What it is mapped over (a JSON object), where a template gave that.
+    pub mapped: Option<String>,
     pub scheduled_at: Option<Timestamp>,
     pub queued_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
@@ -118,6 +120,8 @@ macro_rules! columns {
             $t,
             "reason, ",
             $t,
+            "mapped, ",
+            $t,
             "scheduled_at, ",
             $t,
             "queued_at, ",
@@ -131,10 +135,12 @@ macro_rules! columns {
 
 // After the macro, which it uses.
 mod change;
+pub(super) mod expand;
 pub(super) mod forward;
 mod lock;
 
 pub use change::{TiChange, change};
+pub use expand::{add_upstreams, drop_unmapped, grow, remap, remove, width};
 pub use lock::{lock_tasks, lock_unfinished, of_attempts};
 
 pub use forward::{
@@ -174,6 +180,7 @@ pub(crate) fn decode_columns(c: &mut Columns) -> Result<Ti, StoreError> {
         next_why: c.text()?,
         prev_outcome: c.text()?,
         reason: c.opt_text()?,
+        mapped: c.opt_text()?,
         scheduled_at: c.opt_time()?,
         queued_at: c.opt_time()?,
         started_at: c.opt_time()?,

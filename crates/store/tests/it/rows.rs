@@ -121,6 +121,7 @@ pub(crate) fn ti(key: TiKey, state: TiState) -> Ti {
         next_why: "first".into(),
         prev_outcome: "first".into(),
         reason: None,
+        mapped: None,
         scheduled_at: Some(at(11)),
         queued_at: None,
         started_at: None,

@@ -1,5 +1,6 @@
 //! What becomes of heads whose upstreams have moved, or that are marked.
 
+use super::expand::expand;
 use super::{Hand, MARK_BEHIND, MARK_PAST};
 use crate::Cx;
 use crate::catalog::Version;
@@ -36,8 +37,12 @@ pub(super) async fn settle(
         }
         let Some(hand) = hands.get(&head.key.run_pk) else { continue };
         match decide(cx, tx, &hand.version, &head).await? {
-            Move::Wait | Move::Evaluate if ended => marks.push((head.key, MARK_BEHIND)),
-            Move::Wait | Move::Evaluate => marks.extend(marked.then_some((head.key, 0))),
+            Move::Wait | Move::Evaluate | Move::Expand if ended => {
+                marks.push((head.key, MARK_BEHIND));
+            }
+            Move::Wait | Move::Evaluate | Move::Expand => {
+                marks.extend(marked.then_some((head.key, 0)));
+            }
             Move::WaitForPast => marks.push((head.key, MARK_PAST)),
             Move::Apply(event, reason) => {
                 if let Ok(to) = ti_next(TiState::None, event) {
@@ -77,12 +82,18 @@ async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, 
             gates.past_ok = Some(false);
         }
     }
-    let second = forward::decide(&version.dag, task, &head.upstream, gates);
-    if second != Move::Evaluate {
-        return Ok(second);
+    let mut decided = forward::decide(&version.dag, task, &head.upstream, gates);
+    if decided == Move::Evaluate {
+        gates.when = Some(evaluate(cx, tx, version, head).await?);
+        decided = forward::decide(&version.dag, task, &head.upstream, gates);
     }
-    gates.when = Some(evaluate(cx, tx, version, head).await?);
-    Ok(forward::decide(&version.dag, task, &head.upstream, gates))
+    if decided == Move::Expand {
+        // Behind a head that has ended, single instances were cleared: they are what they were.
+        let is_whole = head.state == TiState::None;
+        gates.width = Some(if is_whole { expand(cx, tx, version, head).await? } else { Ok(1) });
+        decided = forward::decide(&version.dag, task, &head.upstream, gates);
+    }
+    Ok(decided)
 }
 
 async fn has_place(tx: &Tx, head: &Ti) -> Result<bool, EngineError> {

@@ -66,7 +66,7 @@ impl World {
                 let task = fencepost_core::dag::TaskIndex(ti.key.task_index);
                 let up = counts[&ti.key.task_index];
                 let past = version.dag.tasks[task.at()].depends_on_past;
-                let gates = Gates { past_ok: past.then_some(false), when: None };
+                let gates = Gates { past_ok: past.then_some(false), ..Gates::default() };
                 let next = forward::decide(&version.dag, task, &up, gates);
                 let waits = matches!(next, Move::Wait | Move::WaitForPast);
                 assert!(waits, "nothing moves {} of {} on: {next:?}", shown(ti), run.run_id);
@@ -79,9 +79,9 @@ impl World {
 fn counted(version: &Version, tis: &[Ti]) -> BTreeMap<u32, UpstreamCounts> {
     let mut out: BTreeMap<u32, UpstreamCounts> = BTreeMap::new();
     for (index, task) in (0_u32..).zip(&version.dag.tasks) {
-        let total = version.instances[index as usize].upstream.total;
+        let is_upstream = |ti: &&Ti| task.depends_on.iter().any(|up| up.0 == ti.key.task_index);
         let own = out.entry(index).or_default();
-        own.total = total;
+        own.total = u32::try_from(tis.iter().filter(is_upstream).count()).unwrap();
         for ti in tis.iter().filter(|ti| ti.state.is_finished() && !ti.forward_due) {
             if task.depends_on.iter().any(|up| up.0 == ti.key.task_index) {
                 forward::count(own, ti.state);

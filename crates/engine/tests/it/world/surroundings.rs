@@ -1,10 +1,10 @@
 //! Time, randomness, the template engine, and a folder for the store.
 
-use fencepost_core::dag::Dag;
+use fencepost_core::dag::{Dag, Elements};
 use fencepost_core::hook::Hooks;
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::time::{BootInstant, Span, Timestamp};
-use fencepost_dagfile::template::{Context, evaluate};
+use fencepost_dagfile::template::{Context, evaluate, value_of};
 use fencepost_engine::env::Env;
 use fencepost_engine::facts::Facts;
 use fencepost_store::{PgOptions, Store, StoreClock, StoreError, migrate_postgres};
@@ -174,6 +174,9 @@ pub(crate) fn env(
             Ok(emptied(dag))
         }),
         evaluate: Arc::new(condition),
+        value: Arc::new(|key, expression, facts| {
+            value_of(key, expression, &context(facts)).map_err(|error| error.to_string())
+        }),
     }
 }
 
@@ -181,16 +184,22 @@ pub(crate) fn env(
 fn emptied(mut dag: Dag) -> Dag {
     if dag.description == "empty lists" {
         for task in &mut dag.tasks {
-            task.expand.iter_mut().for_each(|(_, list)| list.clear());
+            for (_, elements) in &mut task.expand {
+                *elements = Elements::List(Vec::new());
+            }
         }
     }
     dag
 }
 
 fn condition(expression: &str, facts: &Facts) -> Result<bool, String> {
+    evaluate(expression, &context(facts)).map_err(|error| error.to_string())
+}
+
+fn context(facts: &Facts) -> Context {
     let object = |value: &serde_json::Value| value.as_object().cloned().unwrap_or_default();
     let task = &facts.version.dag.tasks[facts.ti.key.task_index as usize];
-    let context = Context {
+    Context {
         dag_id: facts.run.dag_id.clone(),
         task_id: facts.ti.task_id.clone(),
         run_id: facts.run.run_id.clone(),
@@ -201,6 +210,5 @@ fn condition(expression: &str, facts: &Facts) -> Result<bool, String> {
         outputs: facts.outputs.clone(),
         mapped: map_element(task, facts.ti.key.map_index).into_iter().collect(),
         ..Context::default()
-    };
-    evaluate(expression, &context).map_err(|error| error.to_string())
+    }
 }

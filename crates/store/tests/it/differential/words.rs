@@ -275,6 +275,12 @@ ti_of_attempt token
 !ti_lock_task run task
 !ti_lock_unfinished run
 ti_head run task
+ti_width run task
+1ti_grow run task map n json
+ti_drop run task map
+ti_remap run task map json
+~ti_remove run task map istate now
+ti_add_upstreams run task n
 ti_of_task run task
 ti_list run task map limit
 ti_held run0 task map limit
