@@ -138,6 +138,10 @@ pub struct Work {
     pub argv: Vec<String>,
     /// A script to be written to a file whose path is appended to `argv`.
     pub script: Option<String>,
+    /// A Python function (`module:function`), which the script calls: the worker puts its own
+    /// interpreter first, and its DAG folder on the path.
+    #[serde(default)]
+    pub python: Option<String>,
     /// Variables in the order in which later ones win; the worker adds places and paths.
     pub env: Vec<(String, String)>,
     /// The whole set of parameters, and of upstream outputs, as JSON.

@@ -364,6 +364,10 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
         stop_timeout: stop_timeout(options),
         log_limit: count("limits.log_bytes").map_or(64 << 20, Into::into),
         containment: settings.text("worker.containment").unwrap_or("auto").into(),
+        python: supervisor::Python {
+            interpreter: settings.text("worker.python").unwrap_or("python3").into(),
+            path: settings.text("dags.path").map(PathBuf::from),
+        },
         host_env: options.host_env.clone(),
         api: None,
         ships_logs: false,

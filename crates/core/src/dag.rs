@@ -240,6 +240,8 @@ pub enum Action {
     Run(String),
     /// A program and its arguments (templates), without a shell.
     Command(Vec<String>),
+    /// A Python function, `module:function`.
+    Python(String),
     /// Nothing: it succeeds when its turn comes, without an attempt.
     Noop,
 }

@@ -1,6 +1,7 @@
 //! The output file of a task: `name=value` lines and `name<<EOF ... EOF` blocks.
 //!
-//! The grammar is GitHub's for `$GITHUB_OUTPUT`. Values are text unless a type is declared.
+//! The grammar is GitHub's for `$GITHUB_OUTPUT`. Values are text unless a type is declared, or the name
+//! says `name:json`.
 
 use crate::dag::OutputType;
 use serde_json::Value;
@@ -17,6 +18,8 @@ pub enum OutputError {
     Name { line: usize, name: String },
     #[error("outputs: line {line}: `{name}<<{end}` has no closing line `{end}`")]
     Unclosed { line: usize, name: String, end: String },
+    #[error("outputs: line {line}: `{name}` is said to be JSON, and is not")]
+    Json { line: usize, name: String },
     #[error("outputs: `{name}` is declared as {expected}, and its value is not")]
     Type { name: String, expected: &'static str },
     #[error("outputs: `{name}` is declared and was not written")]
@@ -35,63 +38,97 @@ pub fn parse(
         return Err(OutputError::TooLarge);
     }
     let text = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
-    let mut found: Vec<(String, String)> = Vec::new();
+    let mut found: Vec<Written> = Vec::new();
     let mut lines = (1_usize..).zip(text.lines());
     while let Some((line, content)) = lines.next() {
         if content.trim().is_empty() {
             continue;
         }
-        let (name, value) = entry(line, content, &mut lines)?;
-        found.retain(|(other, _)| *other != name);
-        found.push((name, value));
+        let written = entry(line, content, &mut lines)?;
+        found.retain(|other| other.name != written.name);
+        found.push(written);
     }
     typed(found, declared)
+}
+
+/// An output as it was written.
+struct Written {
+    name: String,
+    text: String,
+    /// What the text says, where its name says `name:json`.
+    json: Option<Value>,
 }
 
 fn entry<'a>(
     line: usize,
     content: &str,
     lines: &mut impl Iterator<Item = (usize, &'a str)>,
-) -> Result<(String, String), OutputError> {
+) -> Result<Written, OutputError> {
     let equals = content.find('=');
     let block = content.find("<<").filter(|at| equals.is_none_or(|eq| *at < eq));
     let Some(at) = block.or(equals) else { return Err(OutputError::Line { line }) };
-    let name = content[..at].trim().to_owned();
+    let written = content[..at].trim();
+    let (name, is_json) = match written.strip_suffix(":json") {
+        Some(name) => (name.to_owned(), true),
+        None => (written.to_owned(), false),
+    };
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if name.is_empty() || name.len() > 100 || !name.bytes().all(fits) {
         return Err(OutputError::Name { line, name });
     }
-    if block.is_none() {
-        return Ok((name, content[at + 1..].to_owned()));
-    }
-    let end = content[at + 2..].trim().to_owned();
+    let text = match block {
+        None => content[at + 1..].to_owned(),
+        Some(_) => self::block(&name, line, content[at + 2..].trim(), lines)?,
+    };
+    let json = is_json.then(|| serde_json::from_str(&text));
+    let json = json.transpose().map_err(|_| OutputError::Json { line, name: name.clone() })?;
+    Ok(Written { name, text, json })
+}
+
+/// The lines up to the one that closes them.
+fn block<'a>(
+    name: &str,
+    line: usize,
+    end: &str,
+    lines: &mut impl Iterator<Item = (usize, &'a str)>,
+) -> Result<String, OutputError> {
     let mut value: Vec<&str> = Vec::new();
     for (_, next) in lines {
         if next == end && !end.is_empty() {
-            return Ok((name, value.join("\n")));
+            return Ok(value.join("\n"));
         }
         value.push(next);
     }
-    Err(OutputError::Unclosed { line, name, end })
+    Err(OutputError::Unclosed { line, name: name.to_owned(), end: end.to_owned() })
 }
 
 fn typed(
-    found: Vec<(String, String)>,
+    found: Vec<Written>,
     declared: &[(String, OutputType)],
 ) -> Result<Vec<(String, Value)>, OutputError> {
     for (name, _) in declared {
-        if !found.iter().any(|(other, _)| other == name) {
+        if !found.iter().any(|written| written.name == *name) {
             return Err(OutputError::Missing { name: name.clone() });
         }
     }
     found
         .into_iter()
-        .map(|(name, text)| {
+        .map(|Written { name, text, json }| {
             let declared = declared.iter().find(|(other, _)| *other == name).map(|(_, of)| *of);
-            let value = convert(&name, text, declared)?;
+            let value = match json {
+                Some(value) => check(&name, value, declared)?,
+                None => convert(&name, text, declared)?,
+            };
             Ok((name, value))
         })
         .collect()
+}
+
+fn check(name: &str, value: Value, of: Option<OutputType>) -> Result<Value, OutputError> {
+    match of.filter(|of| !of.fits(&value)) {
+        None => Ok(value),
+        Some(of) => Err(OutputError::Type { name: name.into(), expected: of.as_str() }),
+    }
 }
 
 fn convert(name: &str, text: String, of: Option<OutputType>) -> Result<Value, OutputError> {
@@ -138,6 +175,18 @@ impl OutputType {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_name_may_say_that_its_value_is_json() {
+        let file = b"rows:json=12\nfiles:json<<E\n[1,\n {}]\nE\nname:json=\"x\"\n";
+        let declared = [("name".to_owned(), OutputType::String)];
+        let found: Vec<Value> = parse(file, &declared).unwrap().into_iter().map(|o| o.1).collect();
+        assert_eq!(found, [json!(12), json!([1, {}]), json!("x")]);
+        let of = [("rows".to_owned(), OutputType::String)];
+        assert!(matches!(parse(file, &of), Err(OutputError::Type { .. })));
+        let wrong = parse(b"a=1\nrows:json=x\n", &[]).unwrap_err();
+        assert_eq!(wrong, OutputError::Json { line: 2, name: "rows".into() });
+    }
 
     #[test]
     fn lines_and_blocks_are_read_and_typed() {

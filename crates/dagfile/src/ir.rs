@@ -104,6 +104,7 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
     match &task.action {
         Action::Run(script) => out.insert("run".into(), json!(script)),
         Action::Command(words) => out.insert("command".into(), json!(words)),
+        Action::Python(path) => out.insert("python".into(), json!(path)),
         Action::Noop => out.insert("noop".into(), json!(true)),
     };
     if !task.depends_on.is_empty() {

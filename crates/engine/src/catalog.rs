@@ -81,6 +81,8 @@ fn mentions_outputs(task: &fencepost_core::dag::Task) -> bool {
     let action = match &task.action {
         Action::Run(script) => speaks(script),
         Action::Command(argv) => argv.iter().any(|arg| speaks(arg)),
+        // A function may ask for any of them.
+        Action::Python(_) => true,
         Action::Noop => false,
     };
     let speaks_of_elements = |elements: &Elements| match elements {

@@ -15,6 +15,10 @@ use sha2::{Digest, Sha256};
 
 /// The interpreter of `run` where the file names none.
 const SHELL: [&str; 4] = ["bash", "-euo", "pipefail", "--"];
+/// The interpreter of `python`, where the worker names none.
+const PYTHON: &str = "python3";
+/// What it runs: it calls the function.
+const CALL: &str = include_str!("render/task.py");
 /// Values larger than this are only in the file of inputs or params.
 const VARIABLE_MAX: usize = 8 << 10;
 
@@ -92,8 +96,13 @@ pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
     // Ours come last and win: a task can rely on them whatever the file says.
     env.extend(variables(facts, &context));
     let working_dir = task.working_dir.as_deref();
+    let python = match &task.action {
+        Action::Python(path) => Some(path.clone()),
+        Action::Run(_) | Action::Command(_) | Action::Noop => None,
+    };
     Ok(Work {
         argv,
+        python,
         script,
         env,
         params: facts.run.params.clone(),
@@ -136,6 +145,7 @@ fn action(task: &Task, context: &Context) -> Result<Rendered, TemplateError> {
             let one = |arg: &String| render("command", arg, context);
             Ok((argv.iter().map(one).collect::<Result<_, _>>()?, None))
         }
+        Action::Python(_) => Ok((vec![PYTHON.into(), "-u".into()], Some(CALL.into()))),
         Action::Noop => Ok((vec!["true".into()], None)),
     }
 }
@@ -179,6 +189,11 @@ fn variables(facts: &Facts, context: &Context) -> Vec<(String, String)> {
     }
     let mapped: Map<String, Value> = context.mapped.iter().cloned().collect();
     out.extend(values("MAP", &mapped));
+    let task = facts.version.dag.tasks.get(facts.ti.key.task_index as usize);
+    if let Some(Action::Python(path)) = task.map(|task| &task.action) {
+        out.push(("FENCEPOST_PYTHON".into(), path.clone()));
+        out.push(("FENCEPOST_PYTHON_MAPPED".into(), Value::Object(mapped).to_string()));
+    }
     out
 }
 

@@ -230,6 +230,7 @@ fn settings(parts: &WorkerParts) -> Settings {
         containment: "auto".into(),
         host_env: Vec::new(),
         ships_logs: false,
+        python: fencepost_worker::supervisor::Python::default(),
         api: None,
         clock: ClockKind::Boottime,
         now_ns: Arc::new(move || time.nanos()),

@@ -33,7 +33,7 @@ pub(crate) use archive::archive;
 pub use archive::{archived, log_dir, remove_archived};
 pub use beat::{Beating, Beats, Host};
 pub use old::{Forgotten, KeepAtHome, forget_old};
-pub use settings::{Identity, Settings, TaskApi};
+pub use settings::{Identity, Python, Settings, TaskApi};
 
 use crate::attempt::{AttemptHost, RunningAttempt};
 use crate::outcome::Reason;

@@ -79,6 +79,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("worker.queues", Names, Value("default"), "the queues that it serves"),
     key("worker.slots", Count(1, 10_000), Computed("2 x cores"), "attempts that it runs at the same time"),
     key("worker.containment", OneOf(&["auto", "pidns", "cgroup", "group"]), Value("auto"), "how process trees are held together; auto: the strongest that the machine allows"),
+    key("worker.python", Text, Value("python3"), "the interpreter of `python` tasks"),
     key("worker.lease_ttl", Length, Value("300s"), "a worker that is silent this long is lost"),
     key("worker.heartbeat_interval", Length, Value("5s"), "between two beats"),
     key("worker.self_fence", Length, Computed("80% of lease_ttl"), "silence after which it stops its own tasks"),

@@ -115,6 +115,8 @@ pub fn decide(dag: &Dag, task: TaskIndex, counts: &UpstreamCounts, gates: Gates)
 fn ready(action: &Action) -> Move {
     match action {
         Action::Noop => Move::Apply(TiEvent::Complete, "noop"),
-        Action::Run(_) | Action::Command(_) => Move::Apply(TiEvent::Ready, "trigger_rule"),
+        Action::Run(_) | Action::Command(_) | Action::Python(_) => {
+            Move::Apply(TiEvent::Ready, "trigger_rule")
+        }
     }
 }

@@ -32,7 +32,11 @@ const TRIGGER_RULES: [&str; TriggerRule::ALL.len()] = {
 pub(super) static KEYS: &[Key] = &[
     task("run", Text, "A shell script (bash -euo pipefail).").template(),
     task("command", Words, "A program and its arguments, without a shell.").template(),
-    task("python", Later, "`module:function`."),
+    task(
+        "python",
+        Text,
+        "A Python function, `module:function`: arguments by name, its dict becomes outputs.",
+    ),
     task("http", Later, "An HTTP request."),
     task("sql", Later, "SQL in one fenced transaction."),
     task("container", Later, "A container."),

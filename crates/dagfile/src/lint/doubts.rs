@@ -22,6 +22,7 @@ pub(super) fn lost_retry(draft: &Draft<'_>, findings: &mut Findings) {
     let text = match &task.action {
         Action::Run(script) => script.clone(),
         Action::Command(words) => words.join(" "),
+        Action::Python(path) => path.clone(),
         Action::Noop => return,
     };
     let env = task.env.iter().map(|(name, value)| format!("{name} {value}"));

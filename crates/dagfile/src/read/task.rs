@@ -86,7 +86,7 @@ fn action(
         // A misspelt key may have been meant as the action.
         if is_sound {
             let message = format!("`{}` does nothing", task.key);
-            let hint = "give it one of run, command, noop: true";
+            let hint = "give it one of run, command, python, noop: true";
             findings.error(task.key_place, "no-action", message, hint);
         }
         return (Action::Noop, true);
@@ -94,6 +94,7 @@ fn action(
     let action = match first.key.as_str() {
         "run" => run(fields, first, findings),
         "command" => command(fields, first, findings),
+        "python" => python(fields, first, findings),
         "noop" => noop(fields, first, findings),
         _ => None,
     };
@@ -121,6 +122,24 @@ fn command(fields: &Fields<'_>, entry: &Entry, findings: &mut Findings) -> Optio
         return None;
     }
     Some(Action::Command(words))
+}
+
+fn python(fields: &Fields<'_>, entry: &Entry, findings: &mut Findings) -> Option<Action> {
+    let text = fields.text("python", findings)?;
+    let is_path = |path: &str| path.split('.').all(is_identifier);
+    if text.split_once(':').is_some_and(|(module, of)| is_path(module) && is_path(of)) {
+        return Some(Action::Python(text));
+    }
+    let message = format!("`python` cannot be {}", quoted(&text));
+    let hint = "write module:function, such as sales.load:run";
+    findings.error(entry.value.place, "bad-value", message, hint);
+    None
+}
+
+fn is_identifier(text: &str) -> bool {
+    let mut chars = text.chars();
+    let is_first = |c: char| c.is_alphabetic() || c == '_';
+    chars.next().is_some_and(is_first) && chars.all(|c| c.is_alphanumeric() || c == '_')
 }
 
 fn noop(fields: &Fields<'_>, entry: &Entry, findings: &mut Findings) -> Option<Action> {

@@ -34,7 +34,7 @@ impl TemplateKind {
     }
 }
 
-fn is_elements(list: &&Entry) -> bool {
+fn is_elements(list: &Entry) -> bool {
     list.value.as_text().is_some_and(template::is_expression)
 }
 
@@ -58,7 +58,7 @@ pub(super) fn of<'a>(fields: &Fields<'a>) -> Vec<Template<'a>> {
         templates.push(Template { field, node, kind: TemplateKind::Argument });
     }
     let lists = fields.get("expand").and_then(|field| field.entry.value.as_map());
-    for entry in lists.unwrap_or_default().iter().filter(is_elements) {
+    for entry in lists.unwrap_or_default().iter().filter(|list| is_elements(list)) {
         let (field, kind) = (format!("expand.{}", entry.key), TemplateKind::Elements);
         templates.push(Template { field, node: &entry.value, kind });
     }

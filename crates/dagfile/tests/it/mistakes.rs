@@ -202,8 +202,14 @@ fn actions() {
     );
     check_task("rnu: x", &["3:5 error [unknown-key] unknown key `rnu` | did you mean `run`?"]);
     check_task(
-        "python: m:f",
-        &["3:5 error [not-supported-yet] `python` is not supported yet | leave it out for now"],
+        "http: x",
+        &["3:5 error [not-supported-yet] `http` is not supported yet | leave it out for now"],
+    );
+    check_task("python: pkg.mod:Loads.run", &[]);
+    check_task(
+        "python: m",
+        &["3:13 error [bad-value] `python` cannot be `m` | write module:function, such as \
+         sales.load:run"],
     );
 }
 

@@ -129,6 +129,7 @@ fn dag_task(dag: &dag::Dag, task: &Task) -> DagTask {
     let action = match &task.action {
         Action::Run(_) => "run",
         Action::Command(_) => "command",
+        Action::Python(_) => "python",
         Action::Noop => "noop",
     };
     DagTask {

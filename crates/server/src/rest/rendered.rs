@@ -61,7 +61,7 @@ fn fields(facts: &Facts, context: &Context) -> Vec<RenderedField> {
                 out.push(text(format!("command[{n}]"), "command", word, context));
             }
         }
-        Action::Noop => {}
+        Action::Python(_) | Action::Noop => {}
     }
     if let Some(when) = &task.when {
         let value = evaluate(when, context).map(|holds| holds.to_string());

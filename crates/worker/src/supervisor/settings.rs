@@ -8,6 +8,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How a worker runs Python functions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Python {
+    /// A program of `PATH`, or its place.
+    pub interpreter: String,
+    /// The DAG folder: modules are looked for there first.
+    pub path: Option<PathBuf>,
+}
+
+impl Default for Python {
+    fn default() -> Self {
+        Self { interpreter: "python3".into(), path: None }
+    }
+}
+
 /// How a worker works.
 #[derive(Clone)]
 pub struct Settings {
@@ -36,6 +51,7 @@ pub struct Settings {
     pub log_limit: u64,
     /// The strongest containment that tasks get unless they ask: `auto` or a level.
     pub containment: String,
+    pub python: Python,
     /// Variables of this host that tasks see (the allow list is applied here).
     pub host_env: Vec<(String, String)>,
     /// Where tasks find the server: `FENCEPOST_API_URL` and `FENCEPOST_API_CA`.

@@ -18,6 +18,9 @@ pub(super) fn spec(
 ) -> ShimSpec {
     let settings = &shared.settings;
     let mut argv = work.argv.clone();
+    if let (Some(program), Some(_)) = (argv.first_mut(), &work.python) {
+        program.clone_from(&settings.python.interpreter);
+    }
     if work.script.is_some() {
         argv.push(text(dir.io().join(SCRIPT)));
     }
@@ -90,7 +93,7 @@ fn environment(
     let places = places.into_iter().map(|(name, path)| (name.to_owned(), text(path)));
     let temporary = [("TMPDIR".to_owned(), text(dir.tmp()))];
     let all = shared.settings.allowed_env().chain(temporary).chain(work.env.clone()).chain(places);
-    let all = all.chain(api(shared, assignment));
+    let all = all.chain(api(shared, assignment)).chain(python_path(shared, work));
     for (name, value) in all {
         // A NUL cannot be handed to a process; the value is cut there rather than the task lost.
         let value = value.split('\0').next().unwrap_or_default().to_owned();
@@ -98,6 +101,16 @@ fn environment(
         env.push((name, value));
     }
     env
+}
+
+/// The DAG folder comes first on the path of a Python function, before what its task names.
+fn python_path(shared: &Shared, work: &Work) -> Option<(String, String)> {
+    const PATH: &str = "PYTHONPATH";
+    work.python.as_ref()?;
+    let own = shared.settings.python.path.as_ref()?.to_string_lossy().into_owned();
+    let named = work.env.iter().rev().find(|(name, _)| name == PATH).map(|(_, value)| value);
+    let path = named.map_or_else(|| own.clone(), |named| format!("{own}:{named}"));
+    Some((PATH.into(), path))
 }
 
 /// What the task needs to ask the server something, for itself alone.

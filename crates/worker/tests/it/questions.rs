@@ -49,6 +49,7 @@ fn assignment(token: &str) -> Assignment {
         try_number: 1,
         attempt_number: 1,
         work: Ok(Work {
+            python: None,
             argv: vec!["true".into()],
             script: None,
             env: Vec::new(),
@@ -163,6 +164,7 @@ fn settings(home: &Path) -> Settings {
         host_env: Vec::new(),
         api: None,
         ships_logs: false,
+        python: fencepost_worker::supervisor::Python::default(),
         guards: Guards::all(),
         clock: ClockKind::Monotonic,
         now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),

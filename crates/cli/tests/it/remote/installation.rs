@@ -387,6 +387,7 @@ fn settings(home: &Path, url: String) -> supervisor::Settings {
         host_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         api: Some(TaskApi { url, ca: None }),
         ships_logs: true,
+        python: supervisor::Python::default(),
         guards: Guards::all(),
         clock: ClockKind::Monotonic,
         now_ns: Arc::new(|| ClockKind::Monotonic.now_ns()),

@@ -8,5 +8,6 @@ mod crash_points;
 mod full_disk;
 mod kill9;
 mod local_run;
+mod python;
 mod restart;
 pub(crate) mod world;
