@@ -13,7 +13,7 @@ pub use graph::{
 
 use crate::id::{DagId, IdError, PoolName, QueueName, TaskId};
 use crate::retry::{RetryPolicy, RetryRule};
-use crate::schedule::Timing;
+use crate::schedule::{SlotPolicy, Timing};
 use crate::time::Span;
 use crate::trigger_rule::TriggerRule;
 use serde_json::Value;
@@ -44,6 +44,8 @@ pub struct Dag {
     pub tags: Vec<String>,
     /// When it runs by itself; `timing.schedule` is `Schedule::Manual` for `schedule: null`.
     pub timing: Timing,
+    /// What becomes of a slot that cannot start when it is due.
+    pub slots: SlotPolicy,
     pub is_paused_upon_creation: bool,
     pub limits: DagLimits,
     /// The whole run, from its start.
@@ -68,6 +70,7 @@ impl Dag {
             owner: String::new(),
             tags: Vec::new(),
             timing: Timing::manual(),
+            slots: SlotPolicy::default(),
             is_paused_upon_creation: false,
             limits: DagLimits { max_active_runs: 16, max_active_tasks: 16 },
             dagrun_timeout: None,
@@ -134,6 +137,8 @@ pub struct Task {
     pub expand: Vec<(String, Elements)>,
     pub map_index_template: Option<String>,
     pub depends_on_past: bool,
+    /// Implies `depends_on_past`: the tasks right after it in the run before must have ended well too.
+    pub wait_for_downstream: bool,
     pub limits: TaskLimits,
     pub retry: RetryPolicy,
     /// First match wins, before `retry`.
@@ -171,6 +176,7 @@ impl Task {
             expand: Vec::new(),
             map_index_template: None,
             depends_on_past: false,
+            wait_for_downstream: false,
             limits: TaskLimits::with_defaults()?,
             retry: RetryPolicy {
                 retries: 0,

@@ -12,10 +12,14 @@
 
 mod calendar;
 mod cron;
+mod policy;
+mod range;
 mod zone;
 
 pub use calendar::{Calendar, slots_after};
 pub use cron::{Cron, CronError};
+pub use policy::{Overlap, SlotPolicy};
+pub use range::read_range;
 pub use zone::Zone;
 
 use crate::time::{Span, Timestamp};

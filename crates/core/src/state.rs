@@ -182,3 +182,41 @@ named! {
         Kill = "kill",
     }
 }
+
+named! {
+    /// Where a backfill stands.
+    BackfillState {
+        /// Its slots are made into runs, and these run.
+        Running = "running",
+        /// It makes no more; what runs is being stopped.
+        Cancelling = "cancelling",
+        /// Every slot is done with.
+        Completed = "completed",
+        /// Nothing of it runs any more.
+        Cancelled = "cancelled",
+    }
+}
+
+named! {
+    /// What a backfill does with a slot that has a run already.
+    Reprocess {
+        /// It stays as it is.
+        None = "none",
+        /// It runs again if it failed or was cancelled.
+        Failed = "failed",
+        /// It runs again if it is over.
+        Completed = "completed",
+    }
+}
+
+named! {
+    /// What a backfill has done with a slot.
+    SlotAction {
+        Created = "created",
+        Rerun = "rerun",
+        /// A run is there, and `reprocess_behavior` leaves it.
+        Kept = "kept",
+        /// A run is there and not over: it is left alone.
+        InFlight = "in_flight",
+    }
+}

@@ -35,6 +35,7 @@ pub fn ir(dag: &Dag) -> Value {
     out.insert("owner".into(), json!(dag.owner));
     out.insert("tags".into(), json!(dag.tags));
     timing::write(&dag.timing, &mut out);
+    timing::write_slots(&dag.slots, &mut out);
     out.insert("is_paused_upon_creation".into(), json!(dag.is_paused_upon_creation));
     out.insert("max_active_runs".into(), json!(dag.limits.max_active_runs));
     out.insert("max_active_tasks".into(), json!(dag.limits.max_active_tasks));
@@ -144,6 +145,9 @@ fn shared(task: &Task) -> Map<String, Value> {
     let limits = &task.limits;
     out.insert("trigger_rule".into(), json!(task.trigger_rule.as_str()));
     out.insert("depends_on_past".into(), json!(task.depends_on_past));
+    if task.wait_for_downstream {
+        out.insert("wait_for_downstream".into(), json!(true));
+    }
     out.insert("queue".into(), json!(limits.queue.as_str()));
     out.insert("pool".into(), json!(limits.pool.as_str()));
     out.insert("pool_slots".into(), json!(limits.pool_slots));

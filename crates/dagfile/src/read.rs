@@ -24,7 +24,7 @@ use crate::keys::Level;
 use crate::yaml::{Entry, Node};
 use fencepost_core::dag::{Dag, DagLimits, Param, Task};
 use fencepost_core::id::{DagId, IdError};
-use fencepost_core::schedule::Schedule;
+use fencepost_core::schedule::{Schedule, SlotPolicy};
 use fencepost_core::time::Span;
 use fields::Fields;
 
@@ -45,6 +45,7 @@ pub(crate) struct Head {
     owner: String,
     tags: Vec<String>,
     timing: fencepost_core::schedule::Timing,
+    slots: SlotPolicy,
     is_paused_upon_creation: bool,
     limits: DagLimits,
     dagrun_timeout: Option<Span>,
@@ -109,6 +110,7 @@ impl Reading<'_> {
             owner: head.owner,
             tags: head.tags,
             timing: head.timing,
+            slots: head.slots,
             is_paused_upon_creation: head.is_paused_upon_creation,
             limits: head.limits,
             dagrun_timeout: head.dagrun_timeout,
@@ -135,7 +137,7 @@ fn head(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<Head
     let timing = timing::read(fields, findings)?;
     let params = params::read(fields, &timing.schedule, findings);
     let text = |name, findings: &mut Findings| fields.text(name, findings).unwrap_or_default();
-    fields.choice("overlap", findings);
+    let slots = timing::slots(fields, &timing.schedule, findings);
     let dagrun_timeout = fields.duration("dagrun_timeout", findings);
     let retention = retention(fields, &timing.schedule, dagrun_timeout, findings);
     Some(Head {
@@ -145,6 +147,7 @@ fn head(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<Head
         owner: text("owner", findings),
         tags: fields.texts("tags", findings).unwrap_or_default(),
         timing,
+        slots,
         is_paused_upon_creation: fields.flag("is_paused_upon_creation", findings).unwrap_or(false),
         limits: DagLimits {
             max_active_runs: fields.whole("max_active_runs", findings).unwrap_or(16),

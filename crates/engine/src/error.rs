@@ -61,6 +61,10 @@ pub enum Refusal {
     WorkerActive { worker: String, state: String, mend: &'static str },
     #[error("there is no worker `{0}`")]
     NoWorker(String),
+    #[error("there is no backfill {0}")]
+    NoBackfill(i64),
+    #[error("a backfill of `{0}` is under way: wait for it, or cancel it")]
+    BackfillUnderWay(String),
     #[error("there is no pool `{0}`")]
     NoPool(String),
     #[error("pool `{0}` is in use, or is the default pool")]

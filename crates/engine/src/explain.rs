@@ -240,13 +240,7 @@ async fn task_gates(
         previous::gate(tx, ti, gates).await?;
     }
     if ti.recheck == 2 {
-        let before = match run.logical_date {
-            Some(date) => run::previous(tx, &run.dag_id, date).await?,
-            None => None,
-        };
-        let name = before.map_or_else(|| "the run before".into(), |run| run.run_id);
-        let text = format!("depends_on_past: {} of {name} has not ended well", ti.task_id);
-        gates.add("depends_on_past", false, text);
+        previous::run_gate(cx, tx, version, ti, gates).await?;
     }
     if matches!(ti.state, TiState::Scheduled | TiState::Queued) {
         epoch_gate(cx, tx, version, ti, gates).await?;

@@ -2,6 +2,7 @@
 //! compare-and-set, with its lines in the transition log.
 
 pub mod attempt_calls;
+pub mod backfill;
 pub mod beat;
 pub mod claim;
 pub mod clear;

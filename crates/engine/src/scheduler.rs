@@ -1,7 +1,9 @@
 //! The scheduler's pass: slots become runs, runs start, ends move forward, retries come back.
 
+mod backfill;
 mod create;
 mod forward;
+mod overlap;
 mod retries;
 mod start;
 
@@ -11,6 +13,7 @@ use std::pin::Pin;
 
 pub(crate) use create::{default_params, first_look};
 pub use forward::MARK_NOW;
+pub(crate) use forward::past;
 pub use start::fresh_instance;
 
 /// The pass. It remembers nothing between turns.
@@ -30,6 +33,7 @@ impl Pass for Scheduler {
             let mut report = create::create_runs(cx).await?;
             report.merge(retries::bring_back(cx).await?);
             report.merge(start::start_runs(cx).await?);
+            report.merge(backfill::backfills(cx).await?);
             report.merge(forward::forward(cx).await?);
             Ok(report)
         })

@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0010_incidents.sql"),
     include_str!("migrations/0011_retention.sql"),
     include_str!("migrations/0012_mapped.sql"),
+    include_str!("migrations/0013_backfill.sql"),
 ];
 
 /// The version of the schema that this program works with.

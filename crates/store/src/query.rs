@@ -4,6 +4,7 @@ pub mod api_token;
 pub mod attempt;
 pub mod attempt_log;
 pub mod audit;
+pub mod backfill;
 pub mod checkpoint;
 pub mod dag;
 pub mod event;
@@ -34,6 +35,7 @@ pub fn all_statements() -> Vec<Stmt> {
         attempt::statements::STATEMENTS,
         attempt_log::STATEMENTS,
         audit::STATEMENTS,
+        backfill::STATEMENTS,
         checkpoint::STATEMENTS,
         dag::STATEMENTS,
         event::STATEMENTS,

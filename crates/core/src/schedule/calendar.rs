@@ -98,6 +98,42 @@ impl Calendar {
         self.belongs(slot).then_some(slot)
     }
 
+    /// Up to `limit` slots with a logical date in `range`, due at `now`, in order: after the one that
+    /// was due at `place`, or from the beginning; backwards from the end.
+    pub fn between(
+        &self,
+        range: (Timestamp, Timestamp),
+        now: Timestamp,
+        (place, backwards): (Option<Timestamp>, bool),
+        limit: usize,
+    ) -> Vec<Slot> {
+        let to = self.end_date.map_or(range.1, |end| end.min(range.1));
+        let is_in = |slot: &Slot| (range.0..=to).contains(&slot.logical_date) && slot.due_at <= now;
+        if backwards {
+            let newest = self.newest_due(match (place, self.timetable) {
+                (Some(place), _) => place.minus(MICRO),
+                (None, Timetable::Trigger) => to.min(now),
+                // The slot of an interval is due at its end.
+                (None, Timetable::DataInterval) => {
+                    self.instant_after(to).map_or(now, |end| end.min(now))
+                }
+            });
+            let before = |slot: &Slot| self.newest_due(slot.due_at.minus(MICRO));
+            let back = core::iter::successors(newest, before);
+            return back
+                .take_while(|slot| slot.logical_date >= range.0)
+                .filter(is_in)
+                .take(limit)
+                .collect();
+        }
+        let first = self.next_after(place.unwrap_or_else(|| range.0.minus(MICRO)));
+        core::iter::successors(first, |slot| self.next_after(slot.due_at))
+            .skip_while(|slot| slot.logical_date < range.0)
+            .take_while(is_in)
+            .take(limit)
+            .collect()
+    }
+
     fn belongs(&self, slot: Slot) -> bool {
         self.start_date.is_none_or(|start| start <= slot.logical_date)
             && self.end_date.is_none_or(|end| slot.logical_date <= end)

@@ -1,6 +1,6 @@
 //! The keys of the schedule.
 
-use fencepost_core::schedule::{Catchup, Schedule, Timetable, Timing};
+use fencepost_core::schedule::{Catchup, Overlap, Schedule, SlotPolicy, Timetable, Timing};
 use fencepost_core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -29,6 +29,16 @@ pub(super) fn write(timing: &Timing, out: &mut Map<String, Value>) {
         }
     }
     out.insert("catchup".into(), catchup);
+}
+
+/// Defaults are left out: what was stored before the keys counted keeps its hash.
+pub(super) fn write_slots(slots: &SlotPolicy, out: &mut Map<String, Value>) {
+    if let Some(deadline) = slots.start_deadline {
+        out.insert("start_deadline".into(), json!(deadline.to_string()));
+    }
+    if slots.overlap != Overlap::Queue {
+        out.insert("overlap".into(), json!(slots.overlap.as_str()));
+    }
 }
 
 /// To the microsecond, which an instant's usual text is not.

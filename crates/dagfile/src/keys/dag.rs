@@ -41,13 +41,14 @@ pub(super) static KEYS: &[Key] = &[
          `start_date`; `next`: none.",
     )
     .or("false"),
-    key("start_deadline", Later, "A slot later than this is recorded as `missed`."),
+    key("start_deadline", Duration, "A slot that has not started by then is recorded as `missed`."),
     key("is_paused_upon_creation", Flag, "A new DAG starts paused.").or("false"),
     key("max_active_runs", Whole { least: 1, greatest: MANY }, "Most runs at once.").or("16"),
     key(
         "overlap",
-        Choice { values: &["queue"], later: &["skip", "latest", "replace"] },
-        "What the next slot does while `max_active_runs` are active.",
+        Choice { values: &["queue", "skip", "latest", "replace"], later: &[] },
+        "What the next slot does while `max_active_runs` are active: `queue`: it waits; `skip`: it \
+         is `missed`; `latest`: only the newest waits; `replace`: it also cancels the oldest.",
     )
     .or("\"queue\""),
     key(

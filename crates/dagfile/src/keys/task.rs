@@ -61,7 +61,13 @@ pub(super) static KEYS: &[Key] = &[
     both("teardown", Later, "It cleans up and does not decide the run's state."),
     both("depends_on_past", Flag, "Its instance of the run before must have succeeded.")
         .or("false"),
-    both("wait_for_downstream", Later, "Wait for the tasks after it in the run before."),
+    both(
+        "wait_for_downstream",
+        Flag,
+        "The tasks right after it in the run before must have ended well too; implies \
+         `depends_on_past`.",
+    )
+    .or("false"),
     both("queue", Name, "Which workers may take it.").or("\"default\""),
     both("executor", Later, "Which executor runs it."),
     both("pool", Name, "The pool whose slots it takes.").or("\"default_pool\""),

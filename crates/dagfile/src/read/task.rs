@@ -181,7 +181,9 @@ fn on_disconnect(task: &Task, fields: &Fields<'_>, findings: &mut Findings) -> O
 fn read_shared(task: &mut Task, fields: &Fields<'_>, findings: &mut Findings) {
     let rule = fields.choice("trigger_rule", findings).and_then(TriggerRule::parse);
     task.trigger_rule = rule.unwrap_or(task.trigger_rule);
-    task.depends_on_past = fields.flag("depends_on_past", findings).unwrap_or(false);
+    task.wait_for_downstream = fields.flag("wait_for_downstream", findings).unwrap_or(false);
+    let depends_on_past = fields.flag("depends_on_past", findings).unwrap_or(false);
+    task.depends_on_past = depends_on_past || task.wait_for_downstream;
     read_limits(task, fields, findings);
     read_retries(task, fields, findings);
     task.on_lost = match fields.choice("on_lost", findings) {

@@ -4,7 +4,9 @@ use super::fields::{Field, Fields, NOT_YET, read_duration, wrong_type};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::suggest::did_you_mean;
 use crate::yaml::{Entry, Node};
-use fencepost_core::schedule::{Catchup, Cron, CronError, Schedule, Timetable, Timing, Zone};
+use fencepost_core::schedule::{
+    Catchup, Cron, CronError, Overlap, Schedule, SlotPolicy, Timetable, Timing, Zone,
+};
 use fencepost_core::time::{Span, Timestamp};
 use jiff::civil::DateTime;
 
@@ -27,6 +29,32 @@ pub(super) fn read(fields: &Fields<'_>, findings: &mut Findings) -> Option<Timin
     };
     check_order(fields, &timing, findings);
     Some(timing)
+}
+
+/// What becomes of a slot that cannot start when it is due.
+pub(super) fn slots(
+    fields: &Fields<'_>,
+    schedule: &Schedule,
+    findings: &mut Findings,
+) -> SlotPolicy {
+    let policy = SlotPolicy {
+        start_deadline: fields.duration("start_deadline", findings),
+        overlap: fields.choice("overlap", findings).and_then(Overlap::parse).unwrap_or_default(),
+    };
+    if *schedule == Schedule::Manual && policy != SlotPolicy::default() {
+        let of = |name: &&str| fields.has(name);
+        let name = ["start_deadline", "overlap"].into_iter().find(of).unwrap_or("overlap");
+        if let Some(field) = fields.get(name) {
+            let message = format!("`{name}` is about slots, and there is no `schedule`");
+            findings.warn(
+                field.entry.key_place,
+                "no-effect",
+                message,
+                "add a schedule, or drop it",
+            );
+        }
+    }
+    policy
 }
 
 fn zone(fields: &Fields<'_>, findings: &mut Findings) -> Option<Zone> {

@@ -384,7 +384,7 @@ fn dates_and_catchup() {
          `start_date` is 2026-02-01T00:00:00.000Z"],
     );
     check(
-        "start_date: 2026-02-30\ncatchup: maybe\noverlap: skip\ntasks: {a: {run: x}}\n",
+        "start_date: 2026-02-30\ncatchup: maybe\noverlap: drop\ntasks: {a: {run: x}}\n",
         &[
             "1:13 error [bad-date] `start_date` must be a date or an instant, \
          not the text `2026-02-30` | write 2026-01-31 or 2026-01-31T05:00:00Z",

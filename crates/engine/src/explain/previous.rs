@@ -1,8 +1,12 @@
-//! What stands in the way of a next attempt: the one before it, whose processes may still be there.
+//! What stands in the way of a next attempt: the one before it, whose processes may still be there;
+//! and the run before, for a task that depends on it.
 
 use super::Gates;
+use crate::Cx;
+use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::operations::workers;
+use crate::scheduler::past;
 use fencepost_core::state::{AttemptState, Outcome};
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt};
@@ -60,5 +64,38 @@ pub(super) async fn gate(tx: &Tx, ti: &Ti, gates: &mut Gates) -> Result<(), Engi
         Vec::new(),
         Some(format!("wait, or if you know better  fencepost workers confirm-dead {worker}")),
     );
+    Ok(())
+}
+
+/// Says which instance of the run before is waited for.
+pub(super) async fn run_gate(
+    cx: &Cx,
+    tx: &Tx,
+    version: &Version,
+    ti: &Ti,
+    gates: &mut Gates,
+) -> Result<(), EngineError> {
+    const CODE: &str = "depends_on_past";
+    let Some(standing) = past::standing(cx, tx, version, ti).await? else {
+        gates.add(CODE, false, "an older run has the place of this one".into());
+        return Ok(());
+    };
+    let own = &ti.task_id;
+    let (text, next) = match (&standing.waits_for, standing.is_own) {
+        (None, _) => ("waits for a place: an older run was let before it".into(), None),
+        (Some((task, state)), is_own) => {
+            let (task, run) = (task, &standing.run_id);
+            let text = if is_own {
+                format!("previous instance of {own} is {state} in {run}")
+            } else {
+                format!("wait_for_downstream: {task} after {own} is {state} in {run}")
+            };
+            let done = matches!(*state, "failed" | "upstream_failed" | "removed");
+            let clear = format!("fencepost tasks clear {} {run} {task}", ti.dag_id);
+            (text, done.then_some(clear))
+        }
+    };
+    gates.add(CODE, false, text);
+    gates.hold(vec![standing.run_id], next);
     Ok(())
 }

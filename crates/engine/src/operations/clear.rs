@@ -61,13 +61,30 @@ pub async fn clear(cx: &Cx, request: &ClearRequest) -> Result<Vec<Cleared>, Engi
         let state = "being stopped; wait for its end".into();
         return Err(Refusal::StillActive { what, state }.into());
     }
-    let version = cx.catalog.version(&tx, run.version_pk).await?;
+    let preview = clear_run(cx, &tx, &run, request).await?;
+    if request.dry_run || preview.is_empty() {
+        return Ok(preview);
+    }
+    tx.commit().await?;
+    cx.wakes.engine();
+    cx.wakes.workers();
+    Ok(preview)
+}
+
+/// Clears in a run whose lock the caller has, who commits and wakes engine and workers.
+pub(crate) async fn clear_run(
+    cx: &Cx,
+    tx: &Tx,
+    run: &Run,
+    request: &ClearRequest,
+) -> Result<Vec<Cleared>, EngineError> {
+    let version = cx.catalog.version(tx, run.version_pk).await?;
     let tasks = selected(&version, request)?;
     let list: Vec<u32> = tasks.iter().copied().collect();
     if !request.dry_run {
-        task_instance::lock_tasks(&tx, run.run_pk, &list).await?;
+        task_instance::lock_tasks(tx, run.run_pk, &list).await?;
     }
-    let tis: Vec<Ti> = task_instance::of_tasks(&tx, run.run_pk, &list)
+    let tis: Vec<Ti> = task_instance::of_tasks(tx, run.run_pk, &list)
         .await?
         .into_iter()
         .filter(|ti| wanted(ti, request))
@@ -82,15 +99,12 @@ pub async fn clear(cx: &Cx, request: &ClearRequest) -> Result<Vec<Cleared>, Engi
     if request.dry_run || tis.is_empty() {
         return Ok(preview);
     }
-    apply(&tx, &version, &tis, request).await?;
-    recount(&tx, &version, &run, &tis).await?;
-    if run::reopen(&tx, run.run_pk).await? {
-        let line = log::run(&run, "run_state", "queued", &request.by, "clear");
-        event::append(&tx, vec![line]).await?;
+    apply(tx, &version, &tis, request).await?;
+    recount(tx, &version, run, &tis).await?;
+    if run::reopen(tx, run.run_pk).await? {
+        let line = log::run(run, "run_state", "queued", &request.by, "clear");
+        event::append(tx, vec![line]).await?;
     }
-    tx.commit().await?;
-    cx.wakes.engine();
-    cx.wakes.workers();
     Ok(preview)
 }
 

@@ -8,6 +8,7 @@ use crate::scheduler::first_look;
 use fencepost_core::lifecycle::{RunEvent, run_next};
 use fencepost_core::schedule::Calendar;
 use fencepost_core::state::{AttemptState, RunState, StopReason};
+use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, StopRequest};
 use fencepost_store::query::attempt_log;
 use fencepost_store::query::dag;
@@ -32,14 +33,7 @@ pub async fn cancel(
         return Err(Refusal::AlreadyTerminal { what, state: run.state.to_string() }.into());
     }
     if run.state == RunState::Queued {
-        if let Ok(to) = run_next(run.state, RunEvent::Cancel) {
-            // One that was cleared has instances already.
-            task_instance::cancel_unstarted(&tx, run.run_pk, "cancel", by).await?;
-            let end = RunEnd { run_pk: run.run_pk, from: run.state, to, reason: "cancel" };
-            run::end(&tx, &[end]).await?;
-            let line = log::run(&run, "run_state", to.as_str(), by, "cancel");
-            event::append(&tx, vec![line]).await?;
-        }
+        cancel_queued(&tx, &run, by).await?;
     } else {
         let reason = if kill { StopReason::Kill } else { StopReason::Cancel };
         stop::stop_run(&tx, &run, &stop::RunStop { reason, by }).await?;
@@ -49,6 +43,17 @@ pub async fn cancel(
     cx.wakes.engine();
     cx.wakes.workers();
     Ok(after)
+}
+
+/// Ends a queued run, whose lock the caller has.
+pub(crate) async fn cancel_queued(tx: &Tx, run: &Run, by: &str) -> Result<(), EngineError> {
+    let Ok(to) = run_next(run.state, RunEvent::Cancel) else { return Ok(()) };
+    // One that was cleared has instances already.
+    task_instance::cancel_unstarted(tx, run.run_pk, "cancel", by).await?;
+    let end = RunEnd { run_pk: run.run_pk, from: run.state, to, reason: "cancel" };
+    run::end(tx, &[end]).await?;
+    event::append(tx, vec![log::run(run, "run_state", to.as_str(), by, "cancel")]).await?;
+    Ok(())
 }
 
 /// Kills one attempt: its task instance fails, and is not tried again.
@@ -89,10 +94,7 @@ impl AttemptRef {
 }
 
 /// The attempt of that name, without a lock.
-pub async fn find_attempt(
-    tx: &fencepost_store::Tx,
-    of: &AttemptRef,
-) -> Result<attempt::Attempt, EngineError> {
+pub async fn find_attempt(tx: &Tx, of: &AttemptRef) -> Result<attempt::Attempt, EngineError> {
     let (found, name) = match of {
         AttemptRef::Id(id) => (attempt::by_id(tx, *id).await?, id.to_string()),
         AttemptRef::Token(token) => {

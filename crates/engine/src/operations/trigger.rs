@@ -92,7 +92,7 @@ fn interval(dag: &Dag, at: Timestamp) -> (Timestamp, Timestamp) {
 }
 
 /// The DAG's defaults with the given values over them, each checked against its schema.
-fn merge_params(dag: &Dag, given: &Map<String, Value>) -> Result<Value, EngineError> {
+pub(super) fn merge_params(dag: &Dag, given: &Map<String, Value>) -> Result<Value, EngineError> {
     let Value::Object(mut params) = default_params(dag) else { return Ok(Value::Null) };
     for (name, value) in given {
         let Some(param) = dag.params.iter().find(|param| param.name == *name) else {

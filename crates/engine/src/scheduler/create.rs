@@ -4,24 +4,29 @@
 //! its runs, and a run's id follows from its slot, so neither a crash nor a second scheduler makes
 //! a run twice or skips a slot (I17, I31).
 
+use super::overlap;
 use crate::error::EngineError;
 use crate::log;
 use crate::{Cx, Report};
 use fencepost_core::dag::Dag;
-use fencepost_core::schedule::{Calendar, Catchup, Slot};
+use fencepost_core::schedule::{Calendar, Catchup, Slot, SlotPolicy};
 use fencepost_core::state::RunType;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::Tx;
+use fencepost_store::query::backfill;
 use fencepost_store::query::dag::{self, DagRow};
 use fencepost_store::query::event;
 use fencepost_store::query::run::{self, NewRun};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// DAGs handled in one transaction.
 const DAGS: u32 = 50;
 /// Scheduled runs of a DAG that may wait beyond its `max_active_runs`: enough to start the next at
 /// once, few enough that a catch-up over years does not fill the store.
 const AHEAD: i64 = 32;
+/// Missed slots recorded in one transaction.
+const MISSED: usize = 500;
 
 pub(super) async fn create_runs(cx: &Cx) -> Result<Report, EngineError> {
     let mut report = Report::default();
@@ -66,43 +71,98 @@ async fn create_for(cx: &Cx, tx: &Tx, row: &DagRow) -> Result<usize, EngineError
         dag::advance(tx, &row.dag_id, row.slot_cursor, row.slot_cursor, Some(later)).await?;
         return Ok(0);
     }
-    let slots = due_slots(&calendar, version.dag.timing.catchup, row, tx.now(), room);
-    let cursor = slots.last().map(|slot| slot.due_at).or(row.slot_cursor);
+    let slots = due_slots(&calendar, &version.dag, row, tx.now(), room);
+    let cursor = slots.last().map(|due| due.slot.due_at).or(row.slot_cursor);
     let next = next_slot(&calendar, cursor, tx.now());
     if !dag::advance(tx, &row.dag_id, row.slot_cursor, cursor, next).await? {
         return Ok(0);
     }
-    let runs: Vec<NewRun> = slots.iter().map(|slot| scheduled(row, &version.dag, slot)).collect();
+    let slots = unfilled(tx, &row.dag_id, slots).await?;
+    let runs: Vec<NewRun> =
+        slots.iter().map(|due| scheduled(row, &version.dag, &due.slot)).collect();
     let made = run::insert(tx, &runs).await?;
+    let new = || slots.iter().zip(&runs).zip(&made).filter(|(_, made)| **made).map(|(of, _)| of);
     let mut events = Vec::new();
-    for (new, _) in runs.iter().zip(made).filter(|(_, made)| *made) {
+    for (_, new) in new().filter(|(due, _)| due.missed.is_none()) {
         if let Some(found) = run::get(tx, &new.dag_id, &new.run_id).await? {
             events.push(log::run(&found, "run_created", "queued", log::SCHEDULER, "slot"));
         }
     }
     let count = events.len();
     event::append(tx, events).await?;
-    Ok(count.max(1))
+    let missed: BTreeMap<&str, &'static str> =
+        new().filter_map(|(due, new)| Some((new.run_id.as_str(), due.missed?))).collect();
+    if let Some(last) =
+        new().filter(|(due, _)| due.missed.is_some()).map(|of| of.0.slot).next_back()
+    {
+        let before = last.due_at.plus(Span::from_micros(1));
+        overlap::miss_made(tx, &row.dag_id, before, &missed).await?;
+    }
+    Ok((count + missed.len()).max(1))
 }
 
-/// The slots to be made into runs now, oldest first.
+/// Without those that a backfill has made a run of: a slot has one run.
+async fn unfilled(tx: &Tx, dag_id: &str, slots: Vec<Due>) -> Result<Vec<Due>, EngineError> {
+    let dates: Vec<Timestamp> = slots.iter().map(|due| due.slot.logical_date).collect();
+    let found = backfill::found(tx, dag_id, &dates).await?;
+    let filled = |due: &Due| {
+        let date = due.slot.logical_date;
+        found.iter().any(|run| run.logical_date == date && run.run_type == RunType::Backfill)
+    };
+    Ok(slots.into_iter().filter(|due| !filled(due)).collect())
+}
+
+/// A slot whose turn it is.
+struct Due {
+    slot: Slot,
+    /// Why it is recorded as missed at once.
+    missed: Option<&'static str>,
+}
+
+/// The slots to be made into runs now, oldest first: as many as may wait, and a page of those that
+/// are missed.
 fn due_slots(
     calendar: &Calendar,
-    catchup: Catchup,
+    dag: &Dag,
     row: &DagRow,
     now: Timestamp,
-    limit: usize,
-) -> Vec<Slot> {
-    match (catchup, row.slot_cursor) {
-        (Catchup::All, None) => calendar.due_since_start(now, limit),
-        (Catchup::All, Some(cursor)) => calendar.due(cursor, now, limit),
-        (Catchup::Newest, cursor) => {
-            let newest = calendar.newest_due(now);
-            newest.filter(|slot| cursor.is_none_or(|c| slot.due_at > c)).into_iter().collect()
-        }
-        (Catchup::Next, Some(cursor)) => calendar.due(cursor, now, limit),
+    room: usize,
+) -> Vec<Due> {
+    let policy = &dag.slots;
+    let page = if policy.start_deadline.is_some() { room.max(MISSED) } else { room };
+    let slots = match (dag.timing.catchup, row.slot_cursor) {
+        (Catchup::All, None) => calendar.due_since_start(now, page),
+        (Catchup::All | Catchup::Next, Some(cursor)) => calendar.due(cursor, now, page),
+        (Catchup::Newest, cursor) => return newest_due(calendar, policy, cursor, now),
         (Catchup::Next, None) => Vec::new(),
-    }
+    };
+    let late = |slot: &Slot| policy.is_late(slot.due_at, now).then_some(SlotPolicy::LATE);
+    let due: Vec<Due> = slots.into_iter().map(|slot| Due { missed: late(&slot), slot }).collect();
+    // Those that are late come before those that are not.
+    let late = due.iter().filter(|due| due.missed.is_some()).count();
+    due.into_iter().take(late + room).collect()
+}
+
+/// Without catch-up only the newest slot runs. With a `start_deadline` those that it passes over while
+/// the DAG is active are recorded too, page by page.
+fn newest_due(
+    calendar: &Calendar,
+    policy: &SlotPolicy,
+    cursor: Option<Timestamp>,
+    now: Timestamp,
+) -> Vec<Due> {
+    let newest = calendar.newest_due(now).filter(|slot| cursor.is_none_or(|c| slot.due_at > c));
+    let Some(newest) = newest else { return Vec::new() };
+    let slots = match cursor.filter(|_| policy.start_deadline.is_some()) {
+        Some(cursor) => calendar.due(cursor, newest.due_at, MISSED),
+        None => vec![newest],
+    };
+    let why = |slot: &Slot| match (policy.is_late(slot.due_at, now), *slot == newest) {
+        (true, _) => Some(SlotPolicy::LATE),
+        (false, false) => Some(SlotPolicy::SUPERSEDED),
+        (false, true) => None,
+    };
+    slots.into_iter().map(|slot| Due { missed: why(&slot), slot }).collect()
 }
 
 /// When a schedule that was changed or unpaused is to be looked at first, and its place: at once if
@@ -124,7 +184,9 @@ pub(crate) fn first_look(
         }
         Catchup::Newest => {
             let due = calendar.newest_due(now).filter(|s| cursor.is_none_or(|c| s.due_at > c));
-            (cursor, due.map(|_| now).or_else(|| next_slot(calendar, Some(now), now)))
+            // What went by while it was paused, or its file was another one, is passed over for good.
+            let place = due.map(|slot| slot.due_at.minus(Span::from_micros(1))).or(cursor);
+            (place, due.map(|_| now).or_else(|| next_slot(calendar, Some(now), now)))
         }
         Catchup::Next => {
             // Never back: slots before the place were handled, whatever the clock says.

@@ -6,6 +6,7 @@
 //! pass. Ends that a batch causes itself (skips, noops) are taken up in the next round.
 
 mod expand;
+pub(crate) mod past;
 mod roll_up;
 mod settle;
 

@@ -2,6 +2,7 @@
 //! without upstreams get going.
 
 use super::forward::MARK_NOW;
+use super::overlap;
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::log;
@@ -23,9 +24,9 @@ use tokio::try_join;
 /// DAGs looked at in one transaction.
 const DAGS: u32 = 50;
 /// When a DAG that somebody else has in hand is looked at again.
-const AGAIN: Span = Span::from_millis(20);
+pub(super) const AGAIN: Span = Span::from_millis(20);
 /// Runs started in one transaction: a large one holds up nobody for long.
-const RUNS: u32 = 16;
+pub(super) const RUNS: u32 = 16;
 
 pub(super) async fn start_runs(cx: &Cx) -> Result<Report, EngineError> {
     let mut report = Report::default();
@@ -34,11 +35,17 @@ pub(super) async fn start_runs(cx: &Cx) -> Result<Report, EngineError> {
         let tx = cx.store.begin("start_runs").await?;
         let startable = run::startable(&tx, &after, DAGS).await?;
         let mut moved = 0;
+        let mut replaced = Vec::new();
         for dag in &startable {
-            moved += start_some(cx, &tx, dag, &mut report).await?;
+            let started = start_some(cx, &tx, dag, &mut report).await?;
+            moved += started.moved;
+            replaced.extend(started.replaced);
         }
         tx.commit().await?;
         report.moved += moved;
+        for old in &replaced {
+            overlap::replace(cx, old, &mut report).await?;
+        }
         match startable.last() {
             // A DAG may have room for more than one transaction starts.
             Some(_) if moved > 0 => after.clear(),
@@ -48,25 +55,53 @@ pub(super) async fn start_runs(cx: &Cx) -> Result<Report, EngineError> {
     }
 }
 
-/// Starts the oldest queued runs of a DAG as far as there is room; how many. One whose version
-/// cannot be read stays queued and takes nobody's place.
+/// What came of a DAG's queued runs.
+#[derive(Default)]
+struct Started {
+    /// Runs that started, or gave way.
+    moved: usize,
+    /// The run that is to make place.
+    replaced: Option<Run>,
+}
+
+/// Starts the oldest queued runs of a DAG as far as there is room; what may not wait gives way. One
+/// whose version cannot be read stays queued and takes nobody's place.
 async fn start_some(
     cx: &Cx,
     tx: &Tx,
     of: &Startable,
     report: &mut Report,
-) -> Result<usize, EngineError> {
+) -> Result<Started, EngineError> {
     // The limit is the DAG's: who starts runs has its lock, and counts under it.
     let Some(row) = dag::take(tx, &of.dag_id).await? else {
         let again = tx.now().plus(AGAIN);
         report.merge(Report { next_due: Some(again), ..Report::default() });
-        return Ok(0);
+        return Ok(Started::default());
     };
+    let policy = overlap::policy(cx, tx, &row, report).await?;
+    let missed = overlap::miss_late(tx, &of.dag_id, &policy, report).await?;
     let active = run::count_active(tx, &of.dag_id).await?;
-    let room = usize::try_from(row.max_active_runs - active).unwrap_or(0).min(RUNS as usize);
-    if room == 0 {
-        return start_older(cx, tx, of, report).await;
+    let room = usize::try_from(row.max_active_runs - active).unwrap_or(0);
+    let started = match room {
+        0 => start_older(cx, tx, of, report).await?,
+        room => start_oldest(cx, tx, of, room.min(RUNS as usize), report).await?,
+    };
+    let mut out = Started { moved: missed + started, replaced: None };
+    if started >= room {
+        let (missed, replaced) = overlap::give_way(tx, &of.dag_id, policy.overlap).await?;
+        out.moved += missed;
+        out.replaced = replaced;
     }
+    Ok(out)
+}
+
+async fn start_oldest(
+    cx: &Cx,
+    tx: &Tx,
+    of: &Startable,
+    room: usize,
+    report: &mut Report,
+) -> Result<usize, EngineError> {
     let mut started = 0;
     let mut after = (Timestamp::from_micros(i64::MIN), 0);
     while started < room {
@@ -81,10 +116,10 @@ async fn start_some(
 }
 
 /// Queued runs, each with its version.
-type Readable = Vec<(Run, Arc<Version>)>;
+pub(super) type Readable = Vec<(Run, Arc<Version>)>;
 
 /// The first `most` of some runs, without those whose version cannot be read.
-async fn readable(
+pub(super) async fn readable(
     cx: &Cx,
     tx: &Tx,
     runs: Vec<Run>,
@@ -127,7 +162,7 @@ async fn start_older(
 
 /// Starts queued runs. What waits for nothing is scheduled at once; roots that have more to ask are marked,
 /// and the forward step of the same pass decides them.
-async fn start(cx: &Cx, tx: &Tx, queued: &Readable) -> Result<(), EngineError> {
+pub(super) async fn start(cx: &Cx, tx: &Tx, queued: &Readable) -> Result<(), EngineError> {
     let made: Vec<i64> = queued.iter().filter(|(run, _)| run.made).map(|(r, _)| r.run_pk).collect();
     let mut unfinished: BTreeMap<i64, i64> = BTreeMap::new();
     for s in task_instance::states(tx, &made).await? {

@@ -4,8 +4,11 @@
 //! A crash takes everything that is in memory with it: the context, its caches, the workers. Only
 //! the store's file and the processes of tasks stay.
 
-use crate::world::{Act, Kind, Trip, What, World, clears, exit, gone, request, says, stay};
+use crate::world::{
+    Act, Kind, Trip, What, World, backfills, clears, exit, gone, request, says, stay,
+};
 use fencepost_engine::error::EngineError;
+use fencepost_engine::operations::backfill::{self, BackfillRequest};
 use fencepost_engine::operations::clear::clear;
 use fencepost_engine::operations::run_control::{cancel, delete_run};
 use fencepost_engine::operations::trigger::trigger;
@@ -21,6 +24,10 @@ enum Person {
     /// Once the run is over.
     Clears,
     Deletes,
+    /// Once it triggered a run for the first day.
+    Backfills,
+    /// Once a process runs.
+    CancelsBackfill,
 }
 
 struct Scenario {
@@ -149,8 +156,10 @@ fn is_long() -> bool {
 async fn is_due(world: &World, person: Person) -> bool {
     match person {
         Person::Triggers => true,
-        Person::Cancels | Person::ClearsRunning => !world.machine.running().is_empty(),
-        Person::Clears | Person::Deletes => {
+        Person::Cancels | Person::ClearsRunning | Person::CancelsBackfill => {
+            !world.machine.running().is_empty()
+        }
+        Person::Clears | Person::Deletes | Person::Backfills => {
             !world.all_runs().await.is_empty() && world.unfinished_runs().await.is_empty()
         }
     }
@@ -163,6 +172,14 @@ async fn act(world: &World, person: Person) -> Result<(), EngineError> {
         Person::Cancels => cancel(cx, "d", "r", false, "me").await.map(drop),
         Person::ClearsRunning | Person::Clears => clear(cx, &clears("d", "r")).await.map(drop),
         Person::Deletes => delete_run(cx, "d", "r", "me").await,
+        Person::Backfills => {
+            let request = backfills("d", "2026-02-27", "2026-03-01");
+            let reprocess = fencepost_core::state::Reprocess::Completed;
+            backfill::create(cx, &BackfillRequest { reprocess, ..request }).await.map(drop)
+        }
+        Person::CancelsBackfill => {
+            backfill::cancel(cx, world.backfills().await[0].backfill_pk, "me").await.map(drop)
+        }
     }
 }
 
@@ -183,6 +200,8 @@ async fn end(world: &World) -> End {
             end.outputs += world.outputs("d", &run.run_id, &name).await.len();
         }
     }
+    let backfills = world.backfills().await;
+    end.runs.extend(backfills.iter().map(|of| format!("backfill {}", of.state)));
     for (_, what) in &world.machine.ledger {
         *end.starts.entry(format!("{} {}", what.run_id, what.name())).or_default() += 1;
     }
@@ -328,4 +347,25 @@ tasks:
 ",
     |_| exit(0),
     &[Person::Triggers, Person::Deletes]
+);
+const DAILY: &str = "
+dag_id: d
+schedule: '@daily'
+start_date: 2026-02-01
+catchup: next
+tasks:
+  t: {run: x}
+";
+
+scenario!(
+    a_backfill_makes_and_reruns_each_slot_once_whatever_dies,
+    DAILY,
+    |_| exit(0),
+    &[Person::Triggers, Person::Backfills]
+);
+scenario!(
+    a_cancelled_backfill_ends_with_what_it_runs_whatever_dies,
+    DAILY,
+    |what| if what.run_id == "r" { exit(0) } else { stay() },
+    &[Person::Triggers, Person::Backfills, Person::CancelsBackfill]
 );

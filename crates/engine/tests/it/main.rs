@@ -4,6 +4,7 @@
 //! The audit and the books are checked after every turn of every test (see `world`).
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backfills;
 mod clears;
 mod crash_points;
 mod epochs;
@@ -18,6 +19,7 @@ mod leases;
 mod limits;
 mod mapping;
 mod meetings;
+mod overlaps;
 mod ramps;
 mod reconciling;
 mod reports;

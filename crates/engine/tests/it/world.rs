@@ -21,9 +21,10 @@ pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;
 pub(crate) use worker::{Desk, Worker, end_report};
 
-use fencepost_core::state::TiState;
+use fencepost_core::state::{Reprocess, TiState};
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_engine::error::EngineError;
+use fencepost_engine::operations::backfill::BackfillRequest;
 use fencepost_engine::operations::clear::{ClearRequest, Cleared, clear};
 use fencepost_engine::operations::dag_files::{self, DagFile, Loaded, ReadDag};
 use fencepost_engine::operations::mark::{MarkRequest, mark};
@@ -256,6 +257,21 @@ pub(crate) fn clears(dag_id: &str, run_id: &str) -> ClearRequest {
         run_id: run_id.into(),
         by: "me".into(),
         ..ClearRequest::default()
+    }
+}
+
+/// A backfill of all slots between two dates, one at a time.
+pub(crate) fn backfills(dag_id: &str, from: &str, to: &str) -> BackfillRequest {
+    BackfillRequest {
+        dag_id: dag_id.into(),
+        from_date: from.into(),
+        to_date: to.into(),
+        reprocess: Reprocess::None,
+        max_active_runs: 1,
+        backwards: false,
+        params: serde_json::Map::new(),
+        conf: serde_json::Value::Null,
+        by: "me".into(),
     }
 }
 

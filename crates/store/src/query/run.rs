@@ -28,6 +28,8 @@ pub struct Run {
     pub unfinished: i64,
     /// Its task instances exist.
     pub made: bool,
+    /// The backfill in whose limit it counts; `None`: in its DAG's.
+    pub backfill_pk: Option<i64>,
     pub deadline_at: Option<Timestamp>,
     pub stop_reason: Option<StopReason>,
     pub stop_by: Option<String>,
@@ -41,14 +43,18 @@ macro_rules! columns {
     () => {
         "run_pk, dag_id, run_id, version_pk, run_type, state, paused, logical_date, \
          interval_start, interval_end, run_after, conf, params, note, triggered_by, unfinished, \
-         made, deadline_at, stop_reason, stop_by, created_at, started_at, ended_at, reason"
+         made, backfill_pk, deadline_at, stop_reason, stop_by, created_at, started_at, ended_at, reason"
     };
 }
 
 // After the macro, which it uses.
+mod of_backfill;
 mod places;
+mod waiting;
 
+pub use of_backfill::{open_of, queued_of, unstopped_of};
 pub use places::{Places, Startable, count_active, older_than_waiting, places, startable};
+pub use waiting::{count_waiting, oldest_slot, slot_edges, slots_before};
 
 fn decode(row: Row) -> Result<Run, StoreError> {
     let mut c: Columns = row.columns("run");
@@ -70,6 +76,7 @@ fn decode(row: Row) -> Result<Run, StoreError> {
         triggered_by: c.text()?,
         unfinished: c.int()?,
         made: c.flag()?,
+        backfill_pk: c.opt_int()?,
         deadline_at: c.opt_time()?,
         stop_reason: c.opt_named(StopReason::parse)?,
         stop_by: c.opt_text()?,
@@ -210,7 +217,7 @@ const RUN_QUEUED: Stmt = Stmt::same(
         "SELECT ",
         columns!(),
         " FROM run WHERE dag_id = $1 AND state = 'queued' AND paused = 0
-            AND (run_after, run_pk) > ($2, $3)
+            AND backfill_pk IS NULL AND (run_after, run_pk) > ($2, $3)
           ORDER BY run_after, run_pk LIMIT $4"
     ),
 )
@@ -224,17 +231,6 @@ pub async fn queued(
     limit: u32,
 ) -> Result<Vec<Run>, StoreError> {
     decode_all(tx.query(&RUN_QUEUED, values![dag_id, after.0, after.1, limit]).await?)
-}
-
-const RUN_COUNT: Stmt = Stmt::same(
-    "run_count",
-    "SELECT COUNT(*) FROM run WHERE dag_id = $1 AND state = 'queued' AND run_type = 'scheduled'",
-);
-
-/// How many scheduled runs of a DAG wait.
-pub async fn count_waiting(tx: &Tx, dag_id: &str) -> Result<i64, StoreError> {
-    let row = tx.query_opt(&RUN_COUNT, values![dag_id]).await?;
-    row.unwrap_or(Row(vec![])).columns("run").int()
 }
 
 const RUN_START: Stmt = Stmt::same(
@@ -337,11 +333,11 @@ pub async fn stop(tx: &Tx, run_pk: i64, reason: StopReason, by: &str) -> Result<
 const RUN_REOPEN: Stmt = Stmt::same(
     "run_reopen",
     "UPDATE run SET state = 'queued', ended_at = NULL, reason = NULL, stop_reason = NULL,
-        stop_by = NULL, deadline_at = NULL
+        stop_by = NULL, deadline_at = NULL, backfill_pk = NULL
      WHERE run_pk = $1 AND state IN ('success', 'failed', 'cancelled')",
 );
 
-/// Queues a finished run again.
+/// Queues a finished run again; it counts in the limit of its DAG.
 pub async fn reopen(tx: &Tx, run_pk: i64) -> Result<bool, StoreError> {
     Ok(tx.execute(&RUN_REOPEN, values![run_pk]).await? == 1)
 }
@@ -422,11 +418,12 @@ const RUN_ACTIVE: Stmt = Stmt::same(
     concat!(
         "SELECT ",
         columns!(),
-        " FROM run WHERE dag_id = $1 AND state = 'running' ORDER BY run_after LIMIT $2"
+        " FROM run WHERE dag_id = $1 AND state = 'running' AND backfill_pk IS NULL
+            ORDER BY run_after LIMIT $2"
     ),
 );
 
-/// Running runs of a DAG, oldest first.
+/// Running runs that count in the limit of their DAG, oldest first.
 pub async fn active(tx: &Tx, dag_id: &str, limit: u32) -> Result<Vec<Run>, StoreError> {
     decode_all(tx.query(&RUN_ACTIVE, values![dag_id, limit]).await?)
 }
@@ -474,7 +471,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     places::RUN_STARTABLE_DAGS,
     places::RUN_ACTIVE_COUNT,
     RUN_QUEUED,
-    RUN_COUNT,
+    waiting::RUN_COUNT,
     RUN_START,
     RUN_COUNT_DOWN,
     RUN_END,
@@ -490,6 +487,12 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     RUN_NOTE,
     places::RUN_PLACES,
     places::RUN_OLDER_THAN_WAITING,
+    of_backfill::RUN_OF_BACKFILL,
+    of_backfill::RUN_OF_BACKFILL_BACK,
+    of_backfill::RUN_UNSTOPPED_OF,
+    waiting::RUN_SLOTS_BEFORE,
+    waiting::RUN_SLOT_EDGES,
+    waiting::RUN_OLDEST_SLOT,
     RUN_DELETE[0],
     RUN_DELETE[1],
     RUN_DELETE[2],

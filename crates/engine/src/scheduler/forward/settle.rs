@@ -1,7 +1,7 @@
 //! What becomes of heads whose upstreams have moved, or that are marked.
 
 use super::expand::expand;
-use super::{Hand, MARK_BEHIND, MARK_PAST};
+use super::{Hand, MARK_BEHIND, MARK_PAST, past};
 use crate::Cx;
 use crate::catalog::Version;
 use crate::error::EngineError;
@@ -75,7 +75,7 @@ async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, 
     let depends_on_past = version.dag.tasks.get(task.at()).is_some_and(|task| task.depends_on_past);
     let first = forward::decide(&version.dag, task, &head.upstream, gates);
     if depends_on_past && matches!(first, Move::Apply(..) | Move::Evaluate) {
-        gates.past_ok = past_ok(tx, head).await?;
+        gates.past_ok = past::standing(cx, tx, version, head).await?.map(|past| past.is_met());
         // While it only waited, an older run may have taken its run's place.
         if head.recheck == MARK_PAST && gates.past_ok != Some(false) && !has_place(tx, head).await?
         {
@@ -101,20 +101,6 @@ async fn has_place(tx: &Tx, head: &Ti) -> Result<bool, EngineError> {
     dag::lock(tx, &head.dag_id).await?;
     let places = run::places(tx, &head.dag_id, head.key.run_pk).await?;
     Ok(places.is_none_or(|of| !of.own_waits || of.taken < of.max_active_runs))
-}
-
-/// Whether the instance of the run before ended well; `None` if there was none.
-async fn past_ok(tx: &Tx, head: &Ti) -> Result<Option<bool>, EngineError> {
-    let run = run::by_pks(tx, &[head.key.run_pk]).await?.into_iter().next();
-    let Some(date) = run.and_then(|run| run.logical_date) else { return Ok(None) };
-    let Some(previous) = run::previous(tx, &head.dag_id, date).await? else { return Ok(None) };
-    let tis = task_instance::of_tasks(tx, previous.run_pk, &[head.key.task_index]).await?;
-    if tis.is_empty() {
-        // Not started, or a version without this task: only the former can still run it.
-        let can_come = !previous.made && !previous.state.is_finished();
-        return Ok(can_come.then_some(false));
-    }
-    Ok(Some(tis.iter().all(|ti| matches!(ti.state, TiState::Success | TiState::Skipped))))
 }
 
 /// Evaluates `when`. A mistake in it fails the task, and nothing else (I22).

@@ -27,12 +27,14 @@ impl World {
             doctor::examine(&self.cx).await.unwrap()
         };
         assert_eq!(findings.violations, vec![], "the audit has found something");
+        self.backfills_within_limits().await;
         let _unseen = self.faults.unseen();
         let tx = self.cx.store.read("test").await.unwrap();
         for row in dag::list(&tx, "", ALL).await.unwrap() {
             let last = (Timestamp::from_micros(i64::MAX), i64::MAX);
             let runs = run::list(&tx, &row.dag_id, last, ALL).await.unwrap();
-            let active = runs.iter().filter(|run| run.state == RunState::Running).count();
+            let running = runs.iter().filter(|run| run.state == RunState::Running);
+            let active = running.filter(|run| run.backfill_pk.is_none()).count();
             // A limit that was lowered drains.
             let is_over = i64::try_from(active).unwrap() > row.max_active_runs;
             let lowered = self.lowered.contains(&row.dag_id);
@@ -44,6 +46,14 @@ impl World {
                 let tis = task_instance::list(&tx, run.run_pk, (-1, -1), ALL).await.unwrap();
                 sums(&run, &version, &tis);
             }
+        }
+    }
+
+    /// No backfill has more runs under way than it may.
+    pub(crate) async fn backfills_within_limits(&self) {
+        for of in self.backfills().await {
+            let key = of.backfill_pk;
+            assert!(of.running <= of.max_active_runs, "{} runs of backfill {key}", of.running);
         }
     }
 

@@ -6,6 +6,7 @@ use fencepost_core::state::{RunState, TiState};
 use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt::{self, Attempt};
+use fencepost_store::query::backfill::{self, Backfill};
 use fencepost_store::query::dag;
 use fencepost_store::query::event::Logged;
 use fencepost_store::query::listing::events::{self, EventFilter};
@@ -40,6 +41,15 @@ impl World {
         let runs = self.all_runs().await;
         let found = runs.iter().find(|run| run.dag_id == dag_id && run.run_id == run_id);
         found.unwrap_or_else(|| panic!("no run {run_id}: {runs:?}")).clone()
+    }
+
+    /// All backfills, the oldest first.
+    pub(crate) async fn backfills(&self) -> Vec<Backfill> {
+        let tx = self.look().await;
+        let _unseen = self.faults.unseen();
+        let mut all = backfill::page(&tx, i64::MAX, ("", false), ALL).await.unwrap();
+        all.reverse();
+        all
     }
 
     /// Runs that are queued or running.

@@ -6,10 +6,11 @@ use crate::{Row, Stmt, StoreError, Tx, values};
 pub(super) const RUN_STARTABLE_DAGS: Stmt = Stmt::same(
     "run_startable_dags",
     "SELECT d.dag_id, d.max_active_runs,
-            (SELECT COUNT(*) FROM run a WHERE a.dag_id = d.dag_id AND a.state = 'running')
+            (SELECT COUNT(*) FROM run a WHERE a.dag_id = d.dag_id AND a.state = 'running'
+                AND a.backfill_pk IS NULL)
      FROM dag d WHERE d.is_paused = 0 AND d.dag_id > $1
         AND EXISTS (SELECT 1 FROM run q WHERE q.dag_id = d.dag_id AND q.state = 'queued'
-                       AND q.paused = 0)
+                       AND q.paused = 0 AND q.backfill_pk IS NULL)
      ORDER BY d.dag_id LIMIT $2",
 );
 
@@ -23,10 +24,11 @@ pub struct Startable {
 
 pub(super) const RUN_ACTIVE_COUNT: Stmt = Stmt::same(
     "run_active_count",
-    "SELECT COUNT(*) FROM run WHERE dag_id = $1 AND state = 'running'",
+    "SELECT COUNT(*) FROM run WHERE dag_id = $1 AND state = 'running'
+        AND backfill_pk IS NULL",
 );
 
-/// How many runs of a DAG are running.
+/// How many runs are running that count in the limit of their DAG.
 pub async fn count_active(tx: &Tx, dag_id: &str) -> Result<i64, StoreError> {
     let row = tx.query_opt(&RUN_ACTIVE_COUNT, values![dag_id]).await?;
     row.unwrap_or(Row(vec![])).columns("run").int()
@@ -62,10 +64,10 @@ pub(super) const RUN_PLACES: Stmt = Stmt::same(
     concat!(
         "SELECT d.max_active_runs,
                 (SELECT COUNT(*) FROM run a WHERE a.dag_id = d.dag_id AND a.state = 'running'
-                    AND NOT ",
+                    AND a.backfill_pk IS NULL AND NOT ",
         waits_for_past!("a"),
         "),
-                (SELECT COUNT(*) FROM run o WHERE o.run_pk = $2 AND ",
+                (SELECT COUNT(*) FROM run o WHERE o.run_pk = $2 AND o.backfill_pk IS NULL AND ",
         waits_for_past!("o"),
         ") FROM dag d WHERE d.dag_id = $1"
     ),
@@ -97,6 +99,7 @@ pub(super) const RUN_OLDER_THAN_WAITING: Stmt = Stmt::same(
         "SELECT ",
         columns!(),
         " FROM run WHERE dag_id = $1 AND state = 'queued' AND paused = 0 AND made = 1
+            AND backfill_pk IS NULL
             AND EXISTS (SELECT 1 FROM run n WHERE n.dag_id = $1 AND n.state = 'running'
                 AND n.logical_date > run.logical_date AND ",
         waits_for_past!("n"),

@@ -58,6 +58,18 @@ attempt_log_last token
 attempt_log_from token n n limit
 attempt_log_newest token limit
 attempt_log_remove token
+*backfill_insert dag n past past reproc n flag json json n now name
+backfill_get n
+backfill_take n
+backfill_under_way n limit
+backfill_page n dag flag limit
+backfill_move n past flag
+backfill_pause n flag
+backfill_state n bstate bstate now? name?
+backfill_found dag past
+*backfill_slot_insert n past saction run
+backfill_slot_counts n
+*backfill_adopt run n
 audit_runs run0 run
 audit_tis run0 run
 audit_logged run0 run
@@ -262,6 +274,12 @@ run_pause run flag
 run_note run word
 run_places dag run
 run_older_than_waiting dag
+run_of_backfill n rstate flag limit
+run_of_backfill_back n rstate flag limit
+run_unstopped_of n limit
+run_slots_before dag past limit
+run_slot_edges dag
+run_oldest_slot dag
 run_delete_events run
 run_delete_xcoms run
 run_delete_tis run

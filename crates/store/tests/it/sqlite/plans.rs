@@ -40,6 +40,9 @@ const GOLDEN: &str = "
     run_startable_dags   INDEX run_queued (state=? AND dag_id=?)
     run_startable_dags   INDEX run_active (state=? AND dag_id=?)
     run_queued           INDEX run_queued (state=? AND dag_id=?
+    run_slots_before     INDEX run_queued (state=? AND dag_id=? AND run_after<?)
+    run_slot_edges       INDEX run_queued (state=? AND dag_id=?)
+    run_oldest_slot      INDEX run_active (state=? AND dag_id=?)
     run_count            INDEX run_queued (state=? AND dag_id=?)
     run_active           INDEX run_active (state=? AND dag_id=?)
     run_overdue          INDEX run_deadline
