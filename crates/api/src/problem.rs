@@ -50,12 +50,14 @@ codes! {
     NoSuchPool "no-such-pool" 404 "There is no such pool";
     NoSuchWorker "no-such-worker" 404 "There is no such worker";
     NoSuchIncident "no-such-incident" 404 "There is no such incident";
+    NoSuchBackfill "no-such-backfill" 404 "There is no such backfill";
     NoSuchToken "no-such-token" 404 "There is no such API token";
     MethodNotAllowed "method-not-allowed" 405 "The resource has no such method";
     RunExists "run-exists" 409 "The run exists already";
     AlreadyTerminal "already-terminal" 409 "It has ended already";
     NotRunning "not-running" 409 "It is not running";
     StillActive "still-active" 409 "It is still active";
+    BackfillUnderWay "backfill-under-way" 409 "The DAG has a backfill under way";
     Paused "paused" 409 "It is paused";
     InactiveDag "inactive-dag" 409 "The DAG's file is gone";
     PoolInUse "pool-in-use" 409 "The pool is in use or protected";

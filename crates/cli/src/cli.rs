@@ -178,7 +178,13 @@ mod tests {
             ("dags list --tag worker -q", true),
             ("-o json --home x worker -q a --quiet", true),
             ("server -q a", false),
-            ("backfill list", false),
+            ("backfill list", true),
+            ("backfill create d --from-date 2026-01-01", false),
+            ("backfill create d --from-date 2026-01-01 --to-date 2026-02-01 -p a=1", true),
+            ("backfill create d --from-date a --to-date b --reprocess-behavior all", false),
+            ("backfill create d --from-date a --to-date b --max-active-runs 0", false),
+            ("backfill cancel 3 --reason x --yes", true),
+            ("backfill", false),
             ("", false),
         ] {
             let words = std::iter::once("fencepost").chain(line.split_whitespace());

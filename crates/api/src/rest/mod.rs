@@ -11,6 +11,7 @@
 //! client's).
 
 mod attempt;
+mod backfill;
 mod change;
 mod dag;
 mod event;
@@ -27,6 +28,9 @@ mod token;
 mod worker;
 
 pub use attempt::{Attempt, AttemptQuery, Evidence};
+pub use backfill::{
+    Backfill, BackfillCreate, BackfillExisting, BackfillPreview, BackfillProgress, BackfillQuery,
+};
 pub use change::{Action, Change, ChangePlan, Clear, Mark, Resolve};
 pub use dag::{
     Dag, DagDetail, DagPatch, DagQuery, DagTask, DagVersion, DagVersionDetail, Diagnostic,

@@ -188,6 +188,13 @@ routes! {
     INCIDENT_LIST "incident_list" Get "/incidents" SystemRead "IncidentQuery -> Page<Incident>, the newest first";
     INCIDENT_SHOW "incident_show" Get "/incidents/{id}" SystemRead "-> IncidentDetail";
     INCIDENT_CLOSE "incident_close" Post "/incidents/{id}:close" RunWrite "Action with a reason -> Incident";
+    BACKFILL_CREATE "backfill_create" Post "/backfills" RunWrite "BackfillCreate, DryRun -> 201 Backfill";
+    BACKFILL_PREVIEW "backfill_preview" Post "/backfills:preview" RunRead "BackfillCreate -> BackfillPreview: what it would do";
+    BACKFILL_LIST "backfill_list" Get "/backfills" RunRead "BackfillQuery -> Page<Backfill>, the newest first";
+    BACKFILL_SHOW "backfill_show" Get "/backfills/{id}" RunRead "-> Backfill with its progress";
+    BACKFILL_PAUSE "backfill_pause" Post "/backfills/{id}:pause" RunWrite "Action -> Backfill";
+    BACKFILL_RESUME "backfill_resume" Post "/backfills/{id}:resume" RunWrite "Action -> Backfill";
+    BACKFILL_CANCEL "backfill_cancel" Post "/backfills/{id}:cancel" RunWrite "Action -> Backfill; its runs are stopped";
     HELD_LIST "held_list" Get "/held" RunRead "ListQuery -> Page<TaskInstance>: those that wait for a person or for evidence";
     HELD_RESOLVE "held_resolve" Post "/held/{attempt}:resolve" RunWrite "Resolve -> Attempt; the task of the attempt is decided";
     EVENTS "events" Get "/events" RunRead "EventQuery -> Page<Event>, oldest first; long poll";

@@ -2,6 +2,7 @@
 //! and says with which code the process ends.
 
 mod attempts;
+mod backfill;
 mod completion;
 mod config;
 mod context;
@@ -63,6 +64,8 @@ pub(crate) enum Verb {
     Tasks(tasks::Tasks),
     #[command(subcommand)]
     Attempts(attempts::Attempts),
+    #[command(subcommand, name = "backfill")]
+    Backfill(backfill::Backfills),
     #[command(subcommand)]
     Incidents(incidents::Incidents),
     #[command(subcommand)]
@@ -114,6 +117,7 @@ impl Verb {
             Self::Runs(args) => runs::run(cx, args),
             Self::Tasks(args) => tasks::run(cx, args),
             Self::Attempts(args) => attempts::run(cx, args),
+            Self::Backfill(args) => backfill::run(cx, args),
             Self::Incidents(args) => incidents::run(cx, args),
             Self::Held(args) => held::run(cx, args),
             Self::Logs(args) => logs::run(cx, args),

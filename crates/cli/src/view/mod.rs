@@ -1,6 +1,7 @@
 //! How each resource looks: which columns of a list, which lines of its page.
 
 pub(crate) mod attempt;
+mod backfill;
 mod dag;
 mod event;
 mod incident;

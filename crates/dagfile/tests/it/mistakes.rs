@@ -389,7 +389,8 @@ fn dates_and_catchup() {
             "1:13 error [bad-date] `start_date` must be a date or an instant, \
          not the text `2026-02-30` | write 2026-01-31 or 2026-01-31T05:00:00Z",
             "2:10 error [wrong-type] `catchup` must be true, false or next, not the text `maybe` | ",
-            "3:10 error [not-supported-yet] `overlap: skip` is not supported yet | only `queue` is",
+            "3:10 error [bad-value] `overlap` cannot be `drop` | \
+             one of queue, skip, latest, replace",
         ],
     );
 }

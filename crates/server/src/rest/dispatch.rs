@@ -4,8 +4,8 @@ use super::answer::Done;
 use super::call::Call;
 use super::failure::Failure;
 use super::{
-    attempts, dags, events, health, held, incidents, logs, marks, openapi, pools, rendered, runs,
-    schedule, system, tasks, tokens, workers,
+    attempts, backfills, dags, events, health, held, incidents, logs, marks, openapi, pools,
+    rendered, runs, schedule, system, tasks, tokens, workers,
 };
 use fencepost_api::problem::ProblemCode;
 use std::future::ready;
@@ -74,6 +74,13 @@ fn handle(call: &Call) -> Answering<'_> {
         "incident_list" => boxed(|| incidents::list(call)),
         "incident_show" => boxed(|| incidents::show(call)),
         "incident_close" => boxed(|| incidents::close(call)),
+        "backfill_create" => boxed(|| backfills::create(call)),
+        "backfill_preview" => boxed(|| backfills::preview(call)),
+        "backfill_list" => boxed(|| backfills::list(call)),
+        "backfill_show" => boxed(|| backfills::show(call)),
+        "backfill_pause" => boxed(|| backfills::pause(call, true)),
+        "backfill_resume" => boxed(|| backfills::pause(call, false)),
+        "backfill_cancel" => boxed(|| backfills::cancel(call)),
         "held_list" => boxed(|| held::list(call)),
         "held_resolve" => boxed(|| held::resolve(call)),
         "events" => boxed(|| events::list(call)),

@@ -113,21 +113,21 @@ async fn reserve(
     digest: &str,
     begun: Option<Kept>,
 ) -> Result<bool, Failure> {
-    let is_clear = is_clear(call.route);
-    if *call.route != routes::RUN_TRIGGER && !is_clear {
+    let is_once = is_once(call.route);
+    if *call.route != routes::RUN_TRIGGER && !is_once {
         return Ok(false);
     }
     if let Some(kept) = begun {
-        if is_clear {
+        if is_once {
             let text = "a request with this key was begun, and it is not known whether it was \
                         carried out: it is not repeated on a guess";
             return Err(Failure::new(ProblemCode::Conflict, text)
-                .suggest("look at the run, and clear again with a fresh key if need be"));
+                .suggest("look at what is there, and ask again with a fresh key if need be"));
         }
         call.run_id = Some(kept.body);
         return Ok(true);
     }
-    if !is_clear {
+    if !is_once {
         let given = call.body::<TriggerRun>()?.run_id;
         call.run_id = Some(given.unwrap_or_else(|| runs::new_run_id(call.cx())));
     }
@@ -136,8 +136,8 @@ async fn reserve(
     if put(call, key, &kept).await? { Ok(true) } else { Err(reused()) }
 }
 
-fn is_clear(route: &Route) -> bool {
-    [routes::RUN_CLEAR, routes::TASK_CLEAR].contains(route)
+fn is_once(route: &Route) -> bool {
+    [routes::RUN_CLEAR, routes::TASK_CLEAR, routes::BACKFILL_CREATE].contains(route)
 }
 
 /// A repeated trigger found the run that it had made itself.

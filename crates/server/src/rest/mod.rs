@@ -10,6 +10,7 @@
 mod answer;
 mod attempt_view;
 mod attempts;
+mod backfills;
 mod call;
 mod cursor;
 mod dag_view;

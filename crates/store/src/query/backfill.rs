@@ -154,7 +154,7 @@ const BACKFILL_PAGE: Stmt = Stmt::same(
     "backfill_page",
     select!(
         "b.backfill_pk < $1 AND ($2 = '' OR b.dag_id = $2)
-            AND ($3 = 0 OR b.state IN ('running', 'cancelling'))
+            AND ($3 = CAST(0 AS BIGINT) OR b.state IN ('running', 'cancelling'))
          ORDER BY b.backfill_pk DESC LIMIT $4"
     ),
 );

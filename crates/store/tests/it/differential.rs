@@ -125,7 +125,7 @@ async fn both_databases_answer_the_same_and_hold_the_same() {
         .and_then(|text| text.into_string().ok())
         .and_then(|text| text.parse().ok());
     let first = first.unwrap_or(if is_long { u64::from(std::process::id()) << 20 } else { 1 });
-    let most = if is_long { 5_000 } else { 60 };
+    let most = if is_long { 5_000 } else { 150 };
     let place = PostgresDatabase::new();
     let postgres = place.open();
     let (mut seen, mut quiet) = (Seen::new(), 0);

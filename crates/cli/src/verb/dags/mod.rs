@@ -2,7 +2,7 @@
 
 mod diff;
 mod graph;
-mod params;
+pub(super) mod params;
 pub(crate) mod trigger;
 
 use crate::client::Client;

@@ -6,7 +6,7 @@ use fencepost_api::rest::Param;
 use serde_json::{Map, Value};
 
 /// The typed values of the flags, checked against what the DAG declares.
-pub(super) fn read(declared: &[Param], flags: &[String]) -> Outcome<Map<String, Value>> {
+pub(crate) fn read(declared: &[Param], flags: &[String]) -> Outcome<Map<String, Value>> {
     let mut params = Map::new();
     for flag in flags {
         let Some((name, text)) = flag.split_once('=') else {
