@@ -178,3 +178,22 @@ fn the_shim_is_reached_before_any_argument_is_parsed() {
     assert_ne!(ran.code, 0);
     assert_eq!(Call::new("shim").run().code, 2);
 }
+
+/// Every row of the table in `docs/schedules.md`, by the shipped command.
+#[test]
+fn the_preview_prints_the_instants_of_the_page_about_schedules() {
+    let page = include_str!("../../../../docs/schedules.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `") && line.ends_with("Z |"));
+    let mut read = 0;
+    for line in rows {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [cron, zone, from, to, instants] = cells.as_slice() else { panic!("{line}") };
+        let cron = cron.trim_matches('`');
+        let call = ["schedule", "preview", cron, "--tz", zone, "--from", from, "--to", to];
+        let ran = Call::of(&call).run();
+        let found = ran.stdout.trim_end().replace(":00.000Z", "Z").replace('\n', " ");
+        assert_eq!((ran.code, found.as_str()), (0, *instants), "{line}");
+        read += 1;
+    }
+    assert!(read >= 20, "{read} rows were read");
+}

@@ -11,6 +11,7 @@ mod matrix;
 mod names;
 mod plans;
 mod schedule_oracle;
+mod schedule_reference;
 mod schedule_slots;
 mod state_machines_page;
 mod trigger_rule_oracle;

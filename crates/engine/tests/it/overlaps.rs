@@ -26,9 +26,9 @@ tasks:
 async fn shown(world: &World) -> Vec<String> {
     let mut runs = world.all_runs().await;
     runs.sort_by_key(|run| run.logical_date);
-    let why = |run: &Run| match run.state {
-        RunState::Missed => format!(" ({})", run.reason.as_deref().unwrap_or("?")),
-        _ => String::new(),
+    let why = |run: &Run| {
+        let reason = || format!(" ({})", run.reason.as_deref().unwrap_or("?"));
+        if run.state == RunState::Missed { reason() } else { String::new() }
     };
     let hour = |run: &Run| {
         run.run_id.chars().skip("scheduled__2026-03-01T".len()).take(2).collect::<String>()

@@ -5,6 +5,7 @@
 
 mod access;
 mod attempts;
+mod backfills;
 mod dags;
 mod fixture;
 mod idempotency;
