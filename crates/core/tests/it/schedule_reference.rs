@@ -106,7 +106,7 @@ fn stretches(zone: &Zone, from: i64, to: i64) -> Vec<Stretch> {
 }
 
 /// What a walk met on its way.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Met {
     gaps: usize,
     long_gaps: usize,
@@ -192,7 +192,7 @@ fn instant(draw: &mut Draw, zone: &Zone) -> i64 {
 
 #[test]
 fn slots_equal_a_walk_over_the_minutes_in_every_zone_from_1970_to_2100() {
-    const CASES: usize = 9_000;
+    const CASES: usize = 20_000;
     const SPAN: i64 = 3 * 86_400;
     let names = Zone::names();
     let mut draw = Draw(7);
@@ -225,8 +225,8 @@ fn slots_equal_a_walk_over_the_minutes_in_every_zone_from_1970_to_2100() {
         assert_eq!(newest, expected.last().copied(), "case {case}: {cron} {name} until {shown}+3d");
     }
     // A walk that meets nothing difficult shows nothing.
-    assert!(met.fires > 20_000 && met.gaps > 100 && met.repeats > 500, "{}", met.fires);
-    assert!(met.wild_repeats > 500 && met.long_gaps > 0, "{} {}", met.wild_repeats, met.long_gaps);
+    assert!(met.fires > 100_000 && met.gaps > 400 && met.repeats > 500, "{met:?}");
+    assert!(met.wild_repeats > 500 && met.long_gaps > 0, "{met:?}");
 }
 
 /// The instants of `docs/schedules.md`, which people read.
