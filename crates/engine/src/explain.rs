@@ -1,7 +1,14 @@
-//! Why is it not running: the gates between a task instance and its start, in their order.
+//! Why is it not running: the gates between a task instance and its start, in their order; the same of
+//! a run, and of a DAG that makes none.
 
+mod dag;
+mod files;
 mod previous;
 mod schedulers;
+mod takers;
+mod upstream;
+
+pub use dag::explain_dag;
 
 use crate::Cx;
 use crate::catalog::Version;
@@ -12,11 +19,9 @@ use crate::operations::find_run;
 use fencepost_core::ramp::Ramp;
 use fencepost_core::state::{AttemptState, RunState, TiState};
 use fencepost_core::time::Timestamp;
-use fencepost_core::trigger_rule::Decision;
 use fencepost_store::Tx;
 use fencepost_store::query::attempt;
-use fencepost_store::query::dag::{self, DagRow};
-use fencepost_store::query::job;
+use fencepost_store::query::dag::{self as dag_query, DagRow};
 use fencepost_store::query::pool;
 use fencepost_store::query::ramp;
 use fencepost_store::query::run::{self, Run};
@@ -43,7 +48,9 @@ pub struct Gate {
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    pub run: Run,
+    pub dag_id: String,
+    /// None: about the DAG.
+    pub run: Option<Run>,
     pub ti: Option<Ti>,
     pub state: String,
     pub since: Option<Timestamp>,
@@ -78,6 +85,18 @@ impl Gates {
         }
         self.next = next.or_else(|| self.next.take());
     }
+    /// What a person can do about the gate that was added last, unless one before it blocks.
+    fn advise(&mut self, next: String) {
+        if self.list.last().is_some_and(|gate| gate.status != GateStatus::NotReached) {
+            self.next = Some(next);
+        }
+    }
+    fn blocking(&self) -> Option<&Gate> {
+        self.list.iter().find(|gate| gate.status == GateStatus::Blocking)
+    }
+    fn blocks(&self, code: &str) -> bool {
+        self.blocking().is_some_and(|gate| gate.code == code)
+    }
 }
 
 /// Explains a task instance, or without a task the run.
@@ -89,7 +108,7 @@ pub async fn explain(
 ) -> Result<Explanation, EngineError> {
     let tx = cx.store.read("explain").await?;
     let run = find_run(&tx, dag_id, run_id).await?;
-    let row = dag::get(&tx, dag_id).await?.ok_or_else(|| Refusal::NoDag(dag_id.into()))?;
+    let row = dag_query::get(&tx, dag_id).await?.ok_or_else(|| Refusal::NoDag(dag_id.into()))?;
     let version = cx.catalog.version(&tx, run.version_pk).await?;
     let mut gates = Gates::default();
     run_gates(&tx, &run, &row, &mut gates).await?;
@@ -116,8 +135,7 @@ pub async fn explain(
 }
 
 fn of_run(run: Run, gates: Gates) -> Explanation {
-    let blocking = gates.list.iter().find(|gate| gate.status == GateStatus::Blocking);
-    let summary = match blocking {
+    let summary = match gates.blocking() {
         Some(gate) => format!("{} is {}: {}", run.run_id, run.state, gate.text),
         None => format!("{} is {}; nothing holds it up", run.run_id, run.state),
     };
@@ -128,17 +146,17 @@ fn of_run(run: Run, gates: Gates) -> Explanation {
         ti: None,
         next: gates.next,
         gates: gates.list,
-        run,
+        dag_id: run.dag_id.clone(),
+        run: Some(run),
     }
 }
 
 fn of_task(run: Run, ti: Ti, gates: Gates) -> Explanation {
-    let blocking = gates.list.iter().find(|gate| gate.status == GateStatus::Blocking);
     let name = match ti.key.map_index {
         index if index >= 0 => format!("{}[{index}]", ti.task_id),
         _ => ti.task_id.clone(),
     };
-    let summary = match blocking {
+    let summary = match gates.blocking() {
         Some(gate) => format!("{name} is {}: {}", ti.state, gate.text),
         None if ti.state.is_finished() => {
             let why = ti.reason.as_deref().unwrap_or("done");
@@ -165,7 +183,8 @@ fn of_task(run: Run, ti: Ti, gates: Gates) -> Explanation {
         gates: gates.list,
         next: gates.next,
         ti: Some(ti),
-        run,
+        dag_id: run.dag_id.clone(),
+        run: Some(run),
     }
 }
 
@@ -175,24 +194,15 @@ async fn run_gates(tx: &Tx, run: &Run, row: &DagRow, gates: &mut Gates) -> Resul
         gates.add("run_over", true, format!("run is over: {} ({why})", run.state));
         return Ok(());
     }
-    let by = row.paused_by.as_deref().map_or_else(String::new, |by| format!(" by {by}"));
-    let text = if row.is_paused { format!("DAG is paused{by}") } else { "DAG is active".into() };
-    if gates.add("dag_paused", !row.is_paused, text) {
-        gates.hold(Vec::new(), Some(format!("fencepost dags unpause {}", row.dag_id)));
-    }
+    files::note(tx, row, gates).await?;
+    dag::pause_gate(row, gates);
     let text = if run.paused { "run is paused" } else { "run is not paused" };
     if gates.add("run_paused", !run.paused, text.into()) {
         let next = format!("fencepost runs resume {} {}", run.dag_id, run.run_id);
         gates.hold(Vec::new(), Some(next));
     }
     if run.state == RunState::Queued {
-        let active = run::active(tx, &run.dag_id, 100).await?;
-        let full = i64::try_from(active.len()).unwrap_or(i64::MAX) >= row.max_active_runs;
-        let text = format!("{} of {} runs active", active.len(), row.max_active_runs);
-        if gates.add("run_queued_max_active_runs", !full, text) {
-            let holders = active.iter().map(|r| r.run_id.clone()).collect();
-            gates.hold(holders, Some("wait, or raise max_active_runs in the file".into()));
-        }
+        dag::limit_gate(tx, row, gates).await?;
     } else {
         gates.add("run_state", true, "run is running".into());
     }
@@ -209,10 +219,10 @@ async fn task_gates(
     ti: &Ti,
     gates: &mut Gates,
 ) -> Result<(), EngineError> {
+    upstream::gate(tx, version, run, ti, gates).await?;
     if ti.state.is_finished() {
         return Ok(());
     }
-    upstream_gate(tx, version, ti, gates).await?;
     if ti.state == TiState::UpForRetry {
         let at = ti.retry_at.map_or_else(|| "?".into(), |at| at.to_string());
         gates.add("retry_delay", false, format!("try {} not before {at}", ti.try_number));
@@ -249,8 +259,9 @@ async fn task_gates(
         limit_gates(tx, version, row, ti, gates).await?;
     }
     if ti.state == TiState::Queued {
+        // Nobody draws from a ramp for a queue that nobody serves.
+        takers::gate(tx, version, ti, gates).await?;
         ramp_gate(tx, ti, gates).await?;
-        worker_gate(cx, tx, version, ti, gates).await?;
     }
     Ok(())
 }
@@ -274,35 +285,6 @@ async fn ramp_gate(tx: &Tx, ti: &Ti, gates: &mut Gates) -> Result<(), EngineErro
     let is_free = ramp.is_none_or(|ramp| Ramp::opens_at(ramp.free_at, tx.now()).is_none());
     let text = format!("recovered work of pool `{pool}`: {waiting}{many} waiting, {pace}");
     gates.add("recovery_ramp", is_free, text);
-    Ok(())
-}
-
-async fn upstream_gate(
-    tx: &Tx,
-    version: &Version,
-    ti: &Ti,
-    gates: &mut Gates,
-) -> Result<(), EngineError> {
-    let Some(task) = version.dag.tasks.get(ti.key.task_index as usize) else { return Ok(()) };
-    let head = task_instance::heads(tx, &[(ti.key.run_pk, ti.key.task_index)]).await?;
-    let counts = head.first().map_or(ti.upstream, |head| head.upstream);
-    let rule = task.trigger_rule.as_str();
-    if ti.state != TiState::None || task.trigger_rule.decide(&counts) != Decision::Wait {
-        let text = format!("upstream: {rule} ({} of {} done)", counts.done(), counts.total);
-        gates.add("upstream_not_done", true, text);
-        return Ok(());
-    }
-    let ups: Vec<u32> = task.depends_on.iter().map(|up| up.0).collect();
-    let waiting: Vec<String> = task_instance::of_tasks(tx, ti.key.run_pk, &ups)
-        .await?
-        .iter()
-        .filter(|up| !up.state.is_finished())
-        .take(20)
-        .map(|up| format!("{} ({})", up.task_id, up.state))
-        .collect();
-    let text = format!("waits for {}", waiting.join(", "));
-    gates.add("upstream_not_done", false, text);
-    gates.hold(waiting, None);
     Ok(())
 }
 
@@ -387,35 +369,5 @@ async fn pool_gate(
         let next = format!("free {} slots, or  fencepost pools set {} N", ti.pool_slots, own.name);
         gates.hold(holders.collect(), Some(next));
     }
-    Ok(())
-}
-
-async fn worker_gate(
-    cx: &Cx,
-    tx: &Tx,
-    version: &Version,
-    ti: &Ti,
-    gates: &mut Gates,
-) -> Result<(), EngineError> {
-    let queue = version
-        .dag
-        .tasks
-        .get(ti.key.task_index as usize)
-        .map_or("default", |task| task.limits.queue.as_str());
-    let workers: Vec<job::Job> = job::live(tx)
-        .await?
-        .into_iter()
-        .filter(|job| job.kind == fencepost_core::state::JobKind::Worker)
-        .filter(|job| job.queues.split(',').any(|served| served == queue))
-        .collect();
-    if gates.add("queue_without_worker", !workers.is_empty(), format!("queue `{queue}`")) {
-        gates.hold(Vec::new(), Some(format!("start a worker that serves queue `{queue}`")));
-    }
-    let slots: i64 = workers.iter().map(|job| i64::from(job.slots)).sum();
-    let busy = i64::try_from(attempt::active(tx, 0, 100_000).await?.len()).unwrap_or(i64::MAX);
-    let text = format!("{} live workers, {busy}/{slots} slots", workers.len());
-    let now = cx.store.clock().now();
-    let fresh = ti.queued_at.is_some_and(|at| now.since(at).as_secs() < 1);
-    gates.add("workers_full", busy < slots || fresh, text);
     Ok(())
 }

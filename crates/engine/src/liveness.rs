@@ -25,6 +25,7 @@ pub(crate) use renew::renewals;
 pub use renew::{Beat, renew};
 
 use crate::error::EngineError;
+use crate::meters::BRAKED;
 use crate::{Cx, Pass, Report};
 use fencepost_core::id::JobId;
 use fencepost_core::liveness::{Observer, ObserverSettings, Scan, Sight};
@@ -163,6 +164,7 @@ impl Watch {
         observer.set_scan_interval(interval);
         let scan = Scan { started, ended, store_now, epoch, readings: &readings };
         let sight = observer.scan(&scan);
+        cx.meters.gauge(BRAKED, u64::try_from(sight.waiting).unwrap_or(u64::MAX));
         self.is_new = is_new;
         Ok(Seen { sight, departed: !departed.is_empty(), ripe })
     }

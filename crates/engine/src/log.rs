@@ -27,6 +27,11 @@ pub fn ti_state(ti: &Ti, from: TiState, actor: &str) -> Event {
     }
 }
 
+/// That a person or evidence has to decide about it, beside the change of its state.
+pub fn held(ti: &Ti, actor: &str) -> Event {
+    Event { kind: "held", from: None, to: None, ..ti_state(ti, ti.state, actor) }
+}
+
 /// Instances that moved out of `none`.
 pub fn moved(moved: &Moved, to: TiState, reason: &str) -> Event {
     Event {

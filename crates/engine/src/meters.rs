@@ -1,4 +1,4 @@
-//! What this process has done and met, in numbers that only rise.
+//! What this process has done and met, in numbers that only rise; and a few that say how it stands.
 //!
 //! Each process counts what it committed itself, so what many schedulers did is the sum over all of
 //! them. Nothing is decided by these numbers, and nothing is lost with them: the log in the store has
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-pub use counted::{FAMILIES, FENCED, Family, PINGS};
+pub use counted::{BRAKED, FAMILIES, FENCED, Family, GAUGES, PINGS, SWEPT};
 
 /// What a listener hears.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,7 @@ pub struct Durations {
 pub struct Meters {
     counts: Mutex<BTreeMap<(&'static str, String), u64>>,
     passes: Mutex<BTreeMap<&'static str, Durations>>,
+    gauges: Mutex<BTreeMap<&'static str, u64>>,
     /// Failures in a row for want of the store.
     away: Mutex<u64>,
     listener: OnceLock<Listener>,
@@ -56,6 +57,9 @@ impl Meters {
             for label in family.values {
                 own.add(family.name, label, 0);
             }
+        }
+        for (name, _) in GAUGES {
+            own.gauge(name, 0);
         }
         own
     }
@@ -79,6 +83,16 @@ impl Meters {
 
     fn add(&self, family: &'static str, label: &str, by: u64) {
         *locked(&self.counts).entry((family, label.to_owned())).or_default() += by;
+    }
+
+    /// What this process sees now of one of [`GAUGES`].
+    pub fn gauge(&self, name: &'static str, value: u64) {
+        locked(&self.gauges).insert(name, value);
+    }
+
+    /// Every gauge that was set here.
+    pub fn gauges(&self) -> BTreeMap<&'static str, u64> {
+        locked(&self.gauges).clone()
     }
 
     /// One turn of a pass.

@@ -12,6 +12,7 @@ mod sweep;
 pub use sweep::{Found, Kind, Sweep};
 
 use crate::error::EngineError;
+use crate::meters::SWEPT;
 use crate::{Cx, Pass, Report};
 use fencepost_core::retention::{Bounds, Keep};
 use fencepost_core::time::{BootInstant, Span};
@@ -56,6 +57,14 @@ impl Pass for Retention {
             if self.due_at.is_some_and(|at| now < at) {
                 return Ok(Report::default());
             }
+            let swept = || {
+                let at = cx.store.clock().now().as_micros() / 1_000_000;
+                cx.meters.gauge(SWEPT, u64::try_from(at).unwrap_or(0));
+            };
+            // A sweep that never comes through lags from here on.
+            if self.due_at.is_none() {
+                swept();
+            }
             // Also after a failure: it is not tried again at once.
             self.due_at = Some(now.plus(PAUSE));
             let keep = self.keep;
@@ -69,6 +78,7 @@ impl Pass for Retention {
             }
             let found = self.sweep.take().map(Sweep::into_found).unwrap_or_default();
             self.due_at = Some(now.plus(REST));
+            swept();
             Ok(Report { troubles: found.troubles, ..Report::default() })
         })
     }

@@ -3,12 +3,13 @@
 use super::{Time, Word};
 use serde::{Deserialize, Serialize};
 
-/// `GET …/tasks/{task_id}/explain` and `GET …/runs/{run_id}/explain`.
+/// `GET …/tasks/{task_id}/explain`, `GET …/runs/{run_id}/explain` and `GET /dags/{dag_id}/explain`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explain {
     pub dag_id: String,
-    pub run_id: String,
-    /// Null: about the run itself.
+    /// Null: about the DAG, which makes no run.
+    pub run_id: Option<String>,
+    /// Null: about the run itself, or the DAG.
     pub task_id: Option<String>,
     pub map_index: i32,
     pub state: Word,
@@ -24,9 +25,10 @@ pub struct Explain {
 /// One condition between a task instance and its start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// `dag_paused`, `run_paused`, `upstream_not_done`, `trigger_rule_unmet`, `depends_on_past`,
-    /// `pool_full`, `dag_task_limit`, `task_limit`, `workers_full`, `queue_without_worker`,
-    /// `retry_delay`, `epoch_reconciling`, `recovery_ramp`, `run_queued_max_active_runs`, ...
+    /// `import_error`, `dag_paused`, `not_due`, `run_paused`, `upstream_not_done`,
+    /// `trigger_rule_unmet`, `depends_on_past`, `pool_full`, `pool_missing`, `pool_too_small`, `dag_task_limit`, `task_limit`, `workers_full`, `queue_without_worker`,
+    /// `retry_delay`, `previous_attempt_not_released`, `held`, `held_lost`, `scheduler_down`,
+    /// `epoch_reconciling`, `recovery_ramp`, `run_queued_max_active_runs`, ...
     pub code: Word,
     pub status: GateStatus,
     /// With its numbers: `pool warehouse 8/8 slots; needs 2`.

@@ -44,7 +44,7 @@ pub use page::{DryRun, ListQuery, Page};
 pub use pool::{Pool, PoolPut};
 pub use run::{Run, RunPatch, RunQuery, TriggerRun};
 pub use system::{ConfigValue, Doctor, Health, HealthComponent, Version, Violation};
-pub use task::{Output, Outputs, Rendered, RenderedField, TaskInstance, TaskQuery};
+pub use task::{HeldTask, Output, Outputs, Rendered, RenderedField, TaskInstance, TaskQuery};
 pub use token::{Token, TokenCreate, TokenCreated};
 pub use worker::{ConfirmDead, Finding, Worker, WorkerQuery};
 

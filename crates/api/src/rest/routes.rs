@@ -156,6 +156,7 @@ routes! {
     DAG_VERSIONS "dag_versions" Get "/dags/{dag_id}/versions" DagRead "ListQuery -> Page<DagVersion>, newest first";
     DAG_VERSION "dag_version" Get "/dags/{dag_id}/versions/{version}" DagRead "-> DagVersionDetail; `latest` is the newest";
     DAG_NEXT "dag_next" Get "/dags/{dag_id}/next" DagRead "SlotQuery -> Page<Slot>";
+    DAG_EXPLAIN "dag_explain" Get "/dags/{dag_id}/explain" DagRead "-> Explain; also of a DAG whose file cannot be read";
     SCHEDULE "schedule" Get "/schedule" DagRead "ListQuery -> Page<NextRun>, soonest first";
     IMPORT_ERRORS "import_errors" Get "/import-errors" DagRead "ListQuery -> Page<ImportError>";
     RUN_TRIGGER "run_trigger" Post "/dags/{dag_id}/runs" RunWrite "TriggerRun -> 202 Run, Location";
@@ -195,7 +196,7 @@ routes! {
     BACKFILL_PAUSE "backfill_pause" Post "/backfills/{id}:pause" RunWrite "Action -> Backfill";
     BACKFILL_RESUME "backfill_resume" Post "/backfills/{id}:resume" RunWrite "Action -> Backfill";
     BACKFILL_CANCEL "backfill_cancel" Post "/backfills/{id}:cancel" RunWrite "Action -> Backfill; its runs are stopped";
-    HELD_LIST "held_list" Get "/held" RunRead "ListQuery -> Page<TaskInstance>: those that wait for a person or for evidence";
+    HELD_LIST "held_list" Get "/held" RunRead "ListQuery -> Page<HeldTask>: those that wait for a person or for evidence";
     HELD_RESOLVE "held_resolve" Post "/held/{attempt}:resolve" RunWrite "Resolve -> Attempt; the task of the attempt is decided";
     EVENTS "events" Get "/events" RunRead "EventQuery -> Page<Event>, oldest first; long poll";
     POOL_LIST "pool_list" Get "/pools" DagRead "ListQuery -> Page<Pool>, by name";

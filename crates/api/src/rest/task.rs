@@ -1,6 +1,6 @@
 //! Task instances, their outputs (XCom) and their rendered fields.
 
-use super::{Time, TokenText, Word};
+use super::{Evidence, Time, TokenText, Word};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -40,6 +40,31 @@ pub struct TaskInstance {
     pub ended_at: Option<Time>,
     /// When its next try is due (`up_for_retry`).
     pub next_try_at: Option<Time>,
+}
+
+/// A row of `GET /held`: nothing happens to it before a person, or evidence, decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldTask {
+    pub dag_id: String,
+    pub run_id: String,
+    pub task_id: String,
+    /// -1: not mapped.
+    pub map_index: i32,
+    pub map_label: Option<String>,
+    pub state: Word,
+    /// `awaiting_person`, `awaiting_evidence`, `poison`.
+    pub reason: Option<String>,
+    /// When it became held.
+    pub since: Option<Time>,
+    pub try_number: u32,
+    pub attempt_count: u32,
+    /// Of the newest attempt.
+    pub token: Option<TokenText>,
+    pub attempt_id: Option<String>,
+    pub worker: Option<String>,
+    /// How the end of that attempt is known, or why somebody concluded it; null: it asked to be held.
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
 }
 
 /// Filters of `GET …/tasks`. In topological order.

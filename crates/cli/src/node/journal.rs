@@ -117,7 +117,8 @@ impl Journal {
         let level = match (event.kind, event.to) {
             ("ti_state", Some("held")) => Level::Warn,
             (kind, _) if GRAVE.contains(&kind) => Level::Warn,
-            ("ti_state" | "run_state", _) => Level::Trace,
+            // Said by the change of state beside it.
+            ("ti_state" | "run_state" | "held", _) => Level::Trace,
             ("ramp_admitted" | "ramp_rate", _) => Level::Debug,
             _ => Level::Info,
         };

@@ -1,9 +1,10 @@
 //! `fencepost doctor`: the audit of all invariants.
 
+use super::look;
+use crate::client::Client;
 use crate::cx::Cx;
-use crate::error::{CliError, Outcome};
+use crate::error::Outcome;
 use crate::exit::Exit;
-use crate::node::store::{self, Address};
 use crate::output::paint::Paint;
 use crate::output::typed;
 use clap::Args;
@@ -17,17 +18,16 @@ Example:
   fencepost doctor            exit 1 if something is wrong
   fencepost doctor --store sqlite:/var/lib/fencepost/fencepost.db    without a server")]
 pub(crate) struct DoctorArgs {
-    /// Look into this store itself (sqlite:PATH or postgres://...); no server is asked
+    /// Look into this store itself (sqlite:PATH or postgres://...); no server is asked. Without it the
+    /// configured store is read where no server answers
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 }
 
 /// Prints what was checked and what is wrong.
-pub(super) fn run(cx: &Cx, args: DoctorArgs) -> Outcome {
-    let answer = match &args.store {
-        Some(url) => examine(&Address::find(cx, Some(url))?)?,
-        None => cx.client()?.get(routes::DOCTOR, &[], &())?,
-    };
+pub(super) fn run(cx: &Cx, args: &DoctorArgs) -> Outcome {
+    let there = |client: &Client| client.get(routes::DOCTOR, &[], &());
+    let (answer, _) = look::ask(cx, args.store.as_ref(), there, examine)?;
     let doctor: Doctor = typed(answer.clone())?;
     let exit = if doctor.violations.is_empty() { Exit::Done } else { Exit::Unexpected };
     if !cx.out.data(&answer)? {
@@ -37,16 +37,11 @@ pub(super) fn run(cx: &Cx, args: DoctorArgs) -> Outcome {
 }
 
 /// The audit by this process.
-fn examine(address: &Address) -> Outcome<serde_json::Value> {
-    store::wait_for(async {
-        let (opened, _lock) = store::open(address).await?;
-        let engine = store::engine(opened);
-        let found = fencepost_engine::doctor::examine(&engine).await;
-        let found = found.map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
-        let report = doctor_report(found, engine.store.clock().now());
-        serde_json::to_value(report)
-            .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))
-    })
+async fn examine(engine: fencepost_engine::Cx) -> Outcome<serde_json::Value> {
+    let found = fencepost_engine::doctor::examine(&engine).await;
+    let found = found.map_err(|error| look::failed(&error))?;
+    let report = doctor_report(found, engine.store.clock().now());
+    serde_json::to_value(report).map_err(|error| look::failed(&error))
 }
 
 fn text(doctor: &Doctor, colour: bool) -> String {

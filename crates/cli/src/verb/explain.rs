@@ -1,6 +1,6 @@
-//! `fencepost explain`: the one gate that blocks, and what to do about it.
+//! `fencepost explain`: of a DAG, a run or a task the one gate that blocks, and what to do about it.
 
-use super::target::{RunTarget, split};
+use super::target::split;
 use crate::cx::Cx;
 use crate::error::Outcome;
 use crate::exit::Exit;
@@ -12,15 +12,18 @@ use clap::Args;
 use fencepost_api::rest::{Explain, Gate, GateStatus, routes};
 use fencepost_core::time::Timestamp;
 
-/// Say why a run or a task is not running, or what it is doing
+/// Say why a DAG makes no run, or why a run or a task is not running
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  fencepost explain sales_daily
   fencepost explain sales_daily @latest
   fencepost explain sales_daily @latest load")]
 pub(crate) struct ExplainArgs {
-    #[command(flatten)]
-    run: RunTarget,
+    /// The DAG's id
+    dag: String,
+    /// The run's id, a unique beginning of it, or @latest
+    run: Option<String>,
     /// The task; of a mapped one `load[3]`
     task: Option<String>,
 }
@@ -28,11 +31,13 @@ pub(crate) struct ExplainArgs {
 /// Prints the gates in their order.
 pub(super) fn run(cx: &Cx, args: ExplainArgs) -> Outcome {
     let client = cx.client()?;
-    let run = args.run.find(&client)?;
-    let (dag, run) = (run.dag_id.as_str(), run.run_id.as_str());
-    let answer = match args.task.as_deref().map(split).transpose()? {
-        None => client.get(routes::RUN_EXPLAIN, &[dag, run], &())?,
-        Some((task, index)) => {
+    let dag = args.dag.as_str();
+    let run = args.run.as_deref().map(|run| client.run(dag, run)).transpose()?;
+    let run = run.as_ref().map(|run| run.run_id.as_str());
+    let answer = match (run, args.task.as_deref().map(split).transpose()?) {
+        (None, _) => client.get(routes::DAG_EXPLAIN, &[dag], &())?,
+        (Some(run), None) => client.get(routes::RUN_EXPLAIN, &[dag, run], &())?,
+        (Some(run), Some((task, index))) => {
             let path = index.map_or(task.into(), |index| format!("{task};{index}"));
             client.get(routes::TASK_EXPLAIN, &[dag, run, &path], &())?
         }
@@ -47,7 +52,7 @@ pub(super) fn run(cx: &Cx, args: ExplainArgs) -> Outcome {
 fn text(explain: &Explain, now: Timestamp, colour: bool) -> String {
     let subject = match &explain.task_id {
         Some(task) => task_label(task, explain.map_index, None),
-        None => explain.run_id.clone(),
+        None => explain.run_id.clone().unwrap_or_else(|| explain.dag_id.clone()),
     };
     let since = match &explain.since {
         Some(at) => format!(" since {} ({})", clock(Some(at), now), age(Some(at), now)),
@@ -94,7 +99,7 @@ mod tests {
         };
         let explain = Explain {
             dag_id: "sales_daily".into(),
-            run_id: "r".into(),
+            run_id: Some("r".into()),
             task_id: Some("load".into()),
             map_index: -1,
             state: "scheduled".into(),

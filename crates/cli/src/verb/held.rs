@@ -8,7 +8,7 @@ use crate::output::typed;
 use crate::view::task_label;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use fencepost_api::rest::{ListQuery, Resolve, TaskInstance, TaskQuery, routes};
+use fencepost_api::rest::{HeldTask, ListQuery, Resolve, TaskInstance, TaskQuery, routes};
 
 /// Tasks that are held: nothing happens to them before a person, or evidence, decides
 #[derive(Debug, Subcommand)]
@@ -50,7 +50,7 @@ pub(super) fn run(cx: &Cx, verb: Held) -> Outcome {
         Held::List { limit } => {
             let client = cx.client()?;
             let items = client.list(routes::HELD_LIST, &[], &ListQuery::default(), limit)?;
-            cx.out.list::<TaskInstance>(items, client.now())?;
+            cx.out.list::<HeldTask>(items, client.now())?;
             Ok(Exit::Done)
         }
         Held::Resolve(args) => resolve(cx, args),

@@ -19,6 +19,7 @@ mod incidents;
 mod init;
 mod inspect;
 mod logs;
+mod look;
 mod own_attempt;
 mod plan;
 mod pools;
@@ -132,7 +133,7 @@ impl Verb {
             Self::Db(args) => db::run(cx, args),
             Self::Schema(args) => schema::run(cx, args),
             Self::Schedule(args) => schedule::run(cx, args),
-            Self::Doctor(args) => doctor::run(cx, args),
+            Self::Doctor(args) => doctor::run(cx, &args),
             Self::Health(args) => health::run(cx, args),
             Self::Tokens(args) => tokens::run(cx, args),
             Self::Fence(args) => fence::run(cx, &args),

@@ -5,6 +5,7 @@ use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use clap::Subcommand;
 use fencepost_api::rest::{ListQuery, Pool, PoolPut, routes};
+use serde_json::json;
 
 /// Show and change pools: how much of something may be used at once
 #[derive(Debug, Subcommand)]
@@ -54,7 +55,8 @@ pub(super) fn run(cx: &Cx, verb: Pools) -> Outcome {
         Pools::Set { name, slots, description } => {
             if cx.global.dry_run {
                 let now = existing(&client.read(routes::POOL_SHOW, &[&name]))?;
-                cx.out.print(&format!("would set {name}: {now} → {slots} slots\n"))?;
+                let about = json!({ "name": name, "slots": slots, "description": description });
+                cx.out.would(&format!("set {name}: {now} → {slots} slots"), &about)?;
                 return Ok(Exit::Done);
             }
             let body = PoolPut { slots: Some(slots), description };
@@ -65,8 +67,7 @@ pub(super) fn run(cx: &Cx, verb: Pools) -> Outcome {
             let pool: Pool = client.read(routes::POOL_SHOW, &[&name])?;
             let text = format!("{name} ({} slots, {} in use)", pool.slots, pool.used_slots);
             if cx.global.dry_run {
-                cx.out.print(&format!("would delete {text}\n"))?;
-                return Ok(Exit::Done);
+                return cx.out.would(&format!("delete {text}"), &pool).map(|()| Exit::Done);
             }
             cx.confirm(&format!("Delete pool {text}?"))?;
             client.get(routes::POOL_DELETE, &[&name], &())?;

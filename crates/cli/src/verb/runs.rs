@@ -143,8 +143,9 @@ pub(super) fn run(cx: &Cx, verb: Runs) -> Outcome {
         Runs::Note { run, text } => {
             let run = run.find(&client)?;
             if cx.global.dry_run {
-                cx.out.print(&format!("would note on {} {}: {text}\n", run.dag_id, run.run_id))?;
-                return Ok(Exit::Done);
+                let would = format!("note on {} {}: {text}", run.dag_id, run.run_id);
+                let about = Run { note: Some(text), ..run };
+                return cx.out.would(&would, &about).map(|()| Exit::Done);
             }
             let body = RunPatch { note: Some(text) };
             let item = client.send(routes::RUN_PATCH, &[&run.dag_id, &run.run_id], &(), &body)?;
@@ -175,8 +176,7 @@ fn steer(cx: &Cx, client: &Client, route: Route, verb: &str, args: Steer) -> Out
     let run = args.run.find(client)?;
     let text = format!("{verb} {} {} ({})", run.dag_id, run.run_id, what_it_does(&run));
     if cx.global.dry_run {
-        cx.out.print(&format!("would {text}\n"))?;
-        return Ok(Exit::Done);
+        return cx.out.would(&text, &run).map(|()| Exit::Done);
     }
     if matches!(verb, "cancel" | "kill") {
         cx.confirm(&format!("Going to {text}. Go on?"))?;
@@ -218,8 +218,7 @@ fn delete(cx: &Cx, client: &Client, target: &RunTarget) -> Outcome {
     let run = target.find(client)?;
     let text = format!("{} {} ({})", run.dag_id, run.run_id, run.state);
     if cx.global.dry_run {
-        cx.out.print(&format!("would delete {text}\n"))?;
-        return Ok(Exit::Done);
+        return cx.out.would(&format!("delete {text}"), &run).map(|()| Exit::Done);
     }
     cx.confirm(&format!("Delete {text} with its attempts, outputs and logs?"))?;
     client.get(routes::RUN_DELETE, &[&run.dag_id, &run.run_id], &())?;

@@ -10,6 +10,7 @@ use clap::builder::PossibleValuesParser;
 use fencepost_api::rest::{ListQuery, Token, TokenCreate, TokenCreated, routes};
 use fencepost_core::time::Span;
 use fencepost_server::rest::create_token;
+use serde_json::json;
 
 /// Make, list and revoke API tokens
 #[derive(Debug, Subcommand)]
@@ -48,8 +49,9 @@ pub(super) fn run(cx: &Cx, verb: Tokens) -> Outcome {
     match verb {
         Tokens::Create { role, name, expires, store } => {
             if cx.global.dry_run {
-                cx.out.print(&format!("would make a token of role {role}\n"))?;
-                return Ok(Exit::Done);
+                let text = format!("make a token of role {role}");
+                let about = json!({ "role": role, "name": name });
+                return cx.out.would(&text, &about).map(|()| Exit::Done);
             }
             let secs = expires.map(|span| u64::try_from(span.as_secs()).unwrap_or(0));
             let body = TokenCreate { role, name, expires_in_secs: secs };
@@ -70,8 +72,8 @@ pub(super) fn run(cx: &Cx, verb: Tokens) -> Outcome {
         }
         Tokens::Revoke { id } => {
             if cx.global.dry_run {
-                cx.out.print(&format!("would revoke {id}\n"))?;
-                return Ok(Exit::Done);
+                let about = json!({ "id": id });
+                return cx.out.would(&format!("revoke {id}"), &about).map(|()| Exit::Done);
             }
             cx.confirm(&format!("Revoke token {id}?"))?;
             cx.client()?.get(routes::TOKEN_REVOKE, &[&id], &())?;

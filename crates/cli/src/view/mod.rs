@@ -4,6 +4,7 @@ pub(crate) mod attempt;
 mod backfill;
 mod dag;
 mod event;
+mod held;
 mod incident;
 pub(crate) mod run;
 mod system;

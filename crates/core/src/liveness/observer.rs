@@ -68,6 +68,8 @@ pub struct Sight {
     pub expired: Vec<Expired>,
     /// Jobs that were braked just now: an alert.
     pub braked: Vec<JobId>,
+    /// How many wait out the one TTL more that the brake gives them.
+    pub waiting: usize,
     /// Why nothing could be judged.
     pub unfit: Option<Unfit>,
     /// For how long this epoch was observed without a break, in the time that counts.
@@ -214,6 +216,7 @@ impl Observer {
                 sight.braked.push(*job);
             }
             if watched.braked && watched.window < watched.ttl.times(2) {
+                sight.waiting += 1;
                 continue;
             }
             let alone = watched.is_worker() && !is_mass && !watched.braked;

@@ -20,6 +20,19 @@ pub const FENCED: &str = "fencepost_fenced_total";
 /// Outgoing pings.
 pub const PINGS: &str = "fencepost_pings_total";
 
+/// Workers that wait out the brake's TTL.
+pub const BRAKED: &str = "fencepost_brake_waiting";
+/// When retention came through last.
+pub const SWEPT: &str = "fencepost_retention_swept_timestamp_seconds";
+/// Gauges of a process, by name with their help: those are shown, 0 where it has nothing to say.
+pub const GAUGES: &[(&str, &str)] = &[
+    (BRAKED, "Silent workers that the brake gives one TTL more: none, no brake is in force."),
+    (
+        SWEPT,
+        "When this process last went through all that is old (store time): retention lags behind it.",
+    ),
+];
+
 const EVIDENCE: &[&str] =
     &["expiry", "successor", "boot_id", "exit_status", "executor", "self_fence", "person", "other"];
 const STATES: &[&str] = &[

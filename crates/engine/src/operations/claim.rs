@@ -231,5 +231,5 @@ pub async fn release(
             checkpoint: None,
             digest: format!("release:{token}"),
         });
-    super::report::report(cx, job_id, reports.collect()).await
+    super::report::hand_back(cx, job_id, reports.collect()).await
 }

@@ -67,7 +67,17 @@ pub async fn report(
     job_id: JobId,
     reports: Vec<EndReport>,
 ) -> Result<Vec<Answer>, EngineError> {
-    contention::again(|| report_once(cx, job_id, &reports, None)).await
+    contention::again(|| report_once(cx, job_id, &reports, None, false)).await
+}
+
+/// The same of claims that their worker hands back as it leaves: nothing has failed, and no ramp is slower
+/// for it.
+pub(super) async fn hand_back(
+    cx: &Cx,
+    job_id: JobId,
+    reports: Vec<EndReport>,
+) -> Result<Vec<Answer>, EngineError> {
+    contention::again(|| report_once(cx, job_id, &reports, None, true)).await
 }
 
 /// The same about attempts of whose end somebody else knows, who is named in the evidence (a JSON
@@ -78,7 +88,7 @@ pub(super) async fn report_on(
     reports: Vec<EndReport>,
     evidence: &Value,
 ) -> Result<Vec<Answer>, EngineError> {
-    contention::again(|| report_once(cx, job_id, &reports, Some(evidence))).await
+    contention::again(|| report_once(cx, job_id, &reports, Some(evidence), false)).await
 }
 
 async fn report_once(
@@ -86,9 +96,11 @@ async fn report_once(
     job_id: JobId,
     reports: &[EndReport],
     evidence: Option<&Value>,
+    hands_back: bool,
 ) -> Result<Vec<Answer>, EngineError> {
     let tx = cx.store.begin("report").await?;
     let mut batch = Batch::load(cx, &tx, reports).await?;
+    batch.hands_back = hands_back;
     if let Some(known) = evidence {
         let mut known = known.clone();
         known["at"] = tx.now().to_string().into();
@@ -140,7 +152,9 @@ struct Batch {
     evidence: Option<Value>,
     /// Whatever replaces them is recovered work, also where nothing had started.
     recovers: bool,
-    /// Pools by whose ramp one of them came that did not start.
+    /// What did not start was handed back in order: no failure of the infrastructure.
+    hands_back: bool,
+    /// Pools by whose ramp one of them came that the infrastructure did not start.
     ramps: BTreeSet<String>,
     attempts: BTreeMap<Token, Attempt>,
     tis: BTreeMap<TiKey, Ti>,
@@ -355,7 +369,9 @@ impl Batch {
                 self.deaths.lost.push((attempt.token, attempt.job_id, kind));
             }
         }
+        let holds = to == TiState::Held && ti.state != TiState::Held;
         self.events.push(line);
+        self.events.extend(holds.then(|| log::held(&change.to, &self.actor(attempt))));
         if verdict.stays_open {
             if self.task(ti).is_some_and(|task| task.on_disconnect == OnDisconnect::Keep) {
                 self.kept.push(attempt.token);
@@ -386,7 +402,7 @@ impl Batch {
     /// What replaces a loss comes back by the ramp, as does what came by it before and did not start.
     fn recover(&mut self, attempt: &Attempt, verdict: &Verdict, to: &mut Ti) {
         let has_not_started = verdict.outcome == Outcome::NeverRan;
-        if has_not_started {
+        if has_not_started && !self.hands_back {
             self.ramps.extend(attempt.ramp.clone());
         }
         let again = has_not_started && attempt.ramp.is_some();

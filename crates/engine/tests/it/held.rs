@@ -71,6 +71,10 @@ async fn a_held_task_waits_for_a_person_and_holds_no_slots() {
     let told = explain(&world.cx, "d", "r", Some(("t", None))).await.unwrap();
     assert!(told.gates.iter().any(|gate| gate.code == "held_lost"), "{:?}", told.gates);
     assert_eq!(world.attempt(token).await.state, AttemptState::LostOpen);
+    let lines = world.events().await;
+    let held: Vec<_> = lines.iter().filter(|line| line.kind == "held").collect();
+    assert_eq!(held.len(), 1);
+    assert_eq!(held[0].reason.as_deref(), Some("awaiting_person"));
     assert_eq!(world.pools().await["default_pool"].held, 0);
     assert_eq!(world.incidents().await[0].attempts, 1);
     // Confirmed: closed and charged, and a person decides all the same.

@@ -8,6 +8,7 @@ mod backfills;
 mod clears;
 mod crash_points;
 mod epochs;
+mod explains;
 mod graphs;
 mod guards;
 mod hand_over;

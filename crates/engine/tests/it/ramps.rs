@@ -6,7 +6,8 @@ use fencepost_core::state::{AttemptState, JobKind};
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_engine::Settings;
 use fencepost_engine::explain::explain;
-use fencepost_engine::operations::claim::{Wants, claim};
+use fencepost_engine::operations::Answer;
+use fencepost_engine::operations::claim::{Wants, claim, release};
 
 const FOUR_SLOTS: &str = "
 dag_id: d
@@ -133,6 +134,36 @@ async fn a_start_that_the_infrastructure_fails_halves_the_pace() {
     let ti = ti.into_iter().find(|ti| ti.key == again.ti).unwrap();
     let last = world.attempts_of(&ti).await.pop().unwrap();
     assert_eq!(last.ramp.as_deref(), Some("p"), "it comes back by the ramp again");
+}
+
+/// A worker that leaves in order, or that drains, hands back what it has not started: nothing has failed.
+#[tokio::test]
+async fn what_a_worker_hands_back_does_not_slow_a_ramp() {
+    let mut world = lost(Settings::default()).await;
+    world.workers.clear();
+    world.plan().await;
+    let job = world.register(JobKind::Worker, "three").await.job;
+    let queues = ["default".to_owned()];
+    let wants = Wants { call: 1, held: &[], queues: &queues, free_slots: 4 };
+    let claimed = claim(&world.cx, job, &wants).await.unwrap().claimed;
+    let tokens: Vec<Token> = claimed.iter().map(|(attempt, _)| attempt.token).collect();
+    assert_eq!(tokens.len(), 1);
+    let answers = release(&world.cx, job, &tokens).await.unwrap();
+    assert_eq!(answers, [Answer::Accepted]);
+    assert_eq!(world.attempt(tokens[0]).await.state, AttemptState::Ended);
+    let look = world.cx.store.read("test").await.unwrap();
+    let ramps = fencepost_store::query::ramp::list(&look).await.unwrap();
+    assert_eq!((ramps[0].0.as_str(), ramps[0].1.rate), ("p", 1_000), "as before");
+}
+
+/// Recovered work of a queue that nobody serves is told as that, and not as waiting for its ramp.
+#[tokio::test]
+async fn recovered_work_that_no_worker_can_take_is_told_as_that() {
+    let mut world = lost(Settings::default()).await;
+    world.workers.pop();
+    world.plan().await;
+    let why = explain(&world.cx, "d", "r", Some(("t", Some(0)))).await.unwrap();
+    assert!(why.summary.contains("no live worker serves queue `default`"), "{why:?}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use super::pulse::Pulse;
 use super::text::{Kind, Sample, Text};
 use fencepost_core::state::AttemptState;
 use fencepost_core::time::{Span, Timestamp};
-use fencepost_engine::meters::{FAMILIES, Meters};
+use fencepost_engine::meters::{FAMILIES, GAUGES, Meters};
 use fencepost_store::query::vitals::{Jobs, age};
 use std::collections::BTreeMap;
 
@@ -70,6 +70,9 @@ fn work(text: &mut Text, pulse: &Pulse) {
     }
     text.family(Kind::Gauge, "fencepost_queued_attempts", "Attempts that wait for a worker.", labelled("queue", &depth));
     text.family(Kind::Gauge, "fencepost_oldest_queued_age_seconds", "How long the oldest of them has waited.", labelled("queue", &oldest));
+    let unserved: BTreeMap<&str, f64> = depth.iter()
+        .map(|(queue, count)| (*queue, if pulse.served.contains(*queue) { 0.0 } else { *count })).collect();
+    text.family(Kind::Gauge, "fencepost_unserved_attempts", "Those of them, recovered ones too, whose queue no running worker serves.", labelled("queue", &unserved));
     let scheduled: BTreeMap<&str, f64> = pulse.scheduled.iter().map(|one| (one.pool.as_str(), number(one.count))).collect();
     let waits = pulse.scheduled.iter().filter_map(|one| Some((one.pool.as_str(), seconds(age(pulse.now, one.oldest_at?)))));
     text.family(Kind::Gauge, "fencepost_scheduled_tasks", "Task instances that wait for a slot or a limit.", labelled("pool", &scheduled));
@@ -138,6 +141,12 @@ pub(super) fn of_process(text: &mut Text, meters: &Meters) {
             (labels, whole(*count))
         });
         text.family(Kind::Counter, family.name, family.help, samples);
+    }
+    let gauges = meters.gauges();
+    for (name, help) in GAUGES {
+        if let Some(value) = gauges.get(name) {
+            text.gauge(name, help, whole(*value));
+        }
     }
     let passes = meters.passes();
     let of = |value: fn(&fencepost_engine::meters::Durations) -> f64| -> BTreeMap<&str, f64> {

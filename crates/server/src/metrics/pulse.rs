@@ -7,6 +7,7 @@ use fencepost_store::query::installation::{self, Standing};
 use fencepost_store::query::pool::{self, Pool};
 use fencepost_store::query::ramp;
 use fencepost_store::query::vitals::{self, Effects, Figures, Jobs, Queued, Scheduled};
+use std::collections::BTreeSet;
 use tokio::try_join;
 
 /// One reading.
@@ -15,6 +16,8 @@ pub(super) struct Pulse {
     pub(super) now: Timestamp,
     pub(super) jobs: Vec<Jobs>,
     pub(super) queued: Vec<Queued>,
+    /// Queues that running workers serve.
+    pub(super) served: BTreeSet<String>,
     pub(super) scheduled: Vec<Scheduled>,
     pub(super) open: Vec<(String, i64)>,
     pub(super) held: Vec<(String, i64)>,
@@ -31,10 +34,11 @@ impl Pulse {
     /// Reads it, in one snapshot.
     pub(super) async fn read(cx: &Cx) -> Result<Self, StoreError> {
         let tx = cx.store.read("metrics").await?;
-        let (jobs, queued, scheduled, open, held, runs) = try_join!(
+        let (jobs, queued, served, scheduled, open, held, runs) = try_join!(
             biased;
             vitals::jobs(&tx),
             vitals::queued(&tx),
+            vitals::served(&tx),
             vitals::scheduled(&tx),
             vitals::open(&tx),
             vitals::held(&tx),
@@ -57,6 +61,7 @@ impl Pulse {
             now,
             jobs,
             queued,
+            served,
             scheduled,
             open,
             held,

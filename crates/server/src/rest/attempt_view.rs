@@ -112,7 +112,8 @@ fn lease_end(job: &Job) -> Option<Timestamp> {
     job.lease_ttl.map(|ttl| job.renewed_at.plus(ttl))
 }
 
-fn evidence(attempt: &attempt::Attempt) -> Option<Evidence> {
+/// What is known of its end.
+pub(super) fn evidence(attempt: &attempt::Attempt) -> Option<Evidence> {
     let stored = attempt.evidence.as_deref()?;
     serde_json::from_str(stored).ok()
 }

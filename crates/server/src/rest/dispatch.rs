@@ -42,6 +42,7 @@ fn handle(call: &Call) -> Answering<'_> {
         "dag_versions" => boxed(|| dags::versions(call)),
         "dag_version" => boxed(|| dags::version(call)),
         "dag_next" => boxed(|| schedule::next(call)),
+        "dag_explain" => boxed(|| tasks::explain_dag(call)),
         "schedule" => boxed(|| schedule::list(call)),
         "import_errors" => boxed(|| dags::import_errors(call)),
         "run_trigger" => boxed(|| runs::trigger(call)),

@@ -53,7 +53,7 @@ pub(super) async fn list(call: &Call) -> Done {
                 Arc::new(stand_in)
             }
         };
-        rows.extend(task_view::instances(&tx, &At { run, version }, own).await?);
+        rows.extend(task_view::held(&tx, &At { run, version }, own).await?);
     }
     Answer::ok(&cursor::page(rows, next))
 }

@@ -45,6 +45,7 @@ pub use logs::{LogFrame, LogPage, LogQueryArgs, LogSource};
 
 pub use system::doctor_report;
 pub use tokens::create_token;
+pub use workers::inspection;
 
 use axum::Router;
 use axum::routing::any;

@@ -1,10 +1,11 @@
 //! Task instances on the wire.
 
+use super::attempt_view::evidence;
 use super::dag_view::{time, upstreams};
 use super::failure::Failure;
 use super::target::At;
 use crate::render;
-use fencepost_api::rest::TaskInstance;
+use fencepost_api::rest::{HeldTask, TaskInstance};
 use fencepost_core::id::Token;
 use fencepost_core::state::TiState;
 use fencepost_core::time::Timestamp;
@@ -22,12 +23,40 @@ pub(super) async fn instances(
     at: &At,
     found: Vec<Ti>,
 ) -> Result<Vec<TaskInstance>, Failure> {
-    let tokens: Vec<Token> = found.iter().filter_map(|ti| ti.token).collect();
-    let newest: BTreeMap<Token, Attempt> =
-        attempt::get(tx, &tokens).await?.into_iter().map(|a| (a.token, a)).collect();
+    let newest = newest(tx, &found).await?;
     let one = |ti: Ti| {
         let attempt = ti.token.and_then(|token| newest.get(&token));
         wire(at, ti, attempt)
+    };
+    Ok(found.into_iter().map(one).collect())
+}
+
+async fn newest(tx: &Tx, found: &[Ti]) -> Result<BTreeMap<Token, Attempt>, Failure> {
+    let tokens: Vec<Token> = found.iter().filter_map(|ti| ti.token).collect();
+    Ok(attempt::get(tx, &tokens).await?.into_iter().map(|a| (a.token, a)).collect())
+}
+
+/// Held instances, with what is known of the end of their newest attempts.
+pub(super) async fn held(tx: &Tx, at: &At, found: Vec<Ti>) -> Result<Vec<HeldTask>, Failure> {
+    let newest = newest(tx, &found).await?;
+    let one = |ti: Ti| {
+        let attempt = ti.token.and_then(|token| newest.get(&token));
+        HeldTask {
+            dag_id: at.run.dag_id.clone(),
+            run_id: at.run.run_id.clone(),
+            map_index: ti.key.map_index,
+            map_label: map_label(at, &ti),
+            state: ti.state.as_str().into(),
+            reason: ti.reason.clone(),
+            since: time(since(&ti, &at.run)),
+            try_number: ti.try_number,
+            attempt_count: ti.attempts,
+            token: ti.token.map(|token| token.as_i64().to_string()),
+            attempt_id: attempt.map(|attempt| attempt.attempt_id.to_string()),
+            worker: attempt.and_then(|attempt| attempt.worker.clone()),
+            evidence: attempt.and_then(evidence),
+            task_id: ti.task_id,
+        }
     };
     Ok(found.into_iter().map(one).collect())
 }

@@ -141,6 +141,11 @@ pub(super) async fn outputs(call: &Call) -> Done {
     })
 }
 
+pub(super) async fn explain_dag(call: &Call) -> Done {
+    let found = explain::explain_dag(call.cx(), call.arg(0)).await?;
+    Answer::ok(&wire(found, None))
+}
+
 pub(super) async fn explain_run(call: &Call) -> Done {
     let found = explain::explain(call.cx(), call.arg(0), call.arg(1), None).await?;
     Answer::ok(&wire(found, None))
@@ -163,8 +168,8 @@ fn wire(found: Explanation, asked: Option<(String, Option<i32>)>) -> Explain {
         None => (None, NOT_MAPPED),
     };
     Explain {
-        dag_id: found.run.dag_id,
-        run_id: found.run.run_id,
+        dag_id: found.dag_id,
+        run_id: found.run.map(|run| run.run_id),
         task_id,
         map_index,
         state: found.state,

@@ -8,6 +8,8 @@ use super::failure::Failure;
 use super::runs::check_text;
 use fencepost_api::rest::{Action, ConfirmDead, Finding, Worker, WorkerQuery};
 use fencepost_core::time::Timestamp;
+use fencepost_engine::Cx;
+use fencepost_engine::error::EngineError;
 use fencepost_engine::liveness::incidents;
 use fencepost_engine::operations::inspect::{self, Question};
 use fencepost_engine::operations::workers::{self, filter, find, liveness};
@@ -136,13 +138,18 @@ fn note(liveness: &str, leases: i64) -> Option<String> {
 
 pub(super) async fn inspect(call: &Call) -> Done {
     let question = Question::parse(call.arg(0))?;
-    let found = inspect::inspect(call.cx(), question).await?;
-    let rows = found.into_iter().map(|one| Finding {
+    Answer::ok(&cursor::page(inspection(call.cx(), question).await?, None))
+}
+
+/// What a question finds, as it is shown; also to whoever looks into the store without a server.
+pub async fn inspection(cx: &Cx, question: Question) -> Result<Vec<Finding>, EngineError> {
+    let found = inspect::inspect(cx, question).await?;
+    let row = |one: inspect::Found| Finding {
         subject: one.subject,
         state: one.state,
         since: time(one.since),
         owner: one.owner,
         detail: one.detail,
-    });
-    Answer::ok(&cursor::page(rows.collect(), None))
+    };
+    Ok(found.into_iter().map(row).collect())
 }

@@ -342,6 +342,21 @@ const IMPORT_ERROR_LIST: Stmt = Stmt::same(
     "SELECT fileloc, errors, at FROM import_error ORDER BY fileloc LIMIT $1",
 );
 
+const IMPORT_ERROR_GET: Stmt = Stmt::same(
+    "import_error_get",
+    "SELECT fileloc, errors, at FROM import_error WHERE fileloc = $1",
+);
+
+fn import_error_row(row: Row) -> Result<ImportError, StoreError> {
+    let mut c = row.columns("import_error");
+    Ok(ImportError { fileloc: c.text()?, errors: c.json()?, at: c.time()? })
+}
+
+/// What is wrong with a file.
+pub async fn import_error(tx: &Tx, fileloc: &str) -> Result<Option<ImportError>, StoreError> {
+    tx.query_opt(&IMPORT_ERROR_GET, values![fileloc]).await?.map(import_error_row).transpose()
+}
+
 /// Writes what is wrong with a file, or that nothing is.
 pub async fn set_import_error(
     tx: &Tx,
@@ -358,12 +373,7 @@ pub async fn set_import_error(
 /// Files with mistakes.
 pub async fn import_errors(tx: &Tx, limit: u32) -> Result<Vec<ImportError>, StoreError> {
     let rows = tx.query(&IMPORT_ERROR_LIST, values![limit]).await?;
-    rows.into_iter()
-        .map(|row| {
-            let mut c = row.columns("import_error");
-            Ok(ImportError { fileloc: c.text()?, errors: c.json()?, at: c.time()? })
-        })
-        .collect()
+    rows.into_iter().map(import_error_row).collect()
 }
 
 pub(super) const STATEMENTS: &[Stmt] = &[
@@ -390,4 +400,5 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     IMPORT_ERROR_SET,
     IMPORT_ERROR_CLEAR,
     IMPORT_ERROR_LIST,
+    IMPORT_ERROR_GET,
 ];

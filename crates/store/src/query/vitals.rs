@@ -3,6 +3,7 @@
 
 use crate::{Row, Stmt, StoreError, Tx, values};
 use fencepost_core::time::{Span, Timestamp};
+use std::collections::BTreeSet;
 
 /// Jobs of one kind and state whose lease is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +70,21 @@ pub async fn queued(tx: &Tx) -> Result<Vec<Queued>, StoreError> {
             Ok(Queued { queue, ramp, count: c.int()?, oldest_at: c.time()? })
         })
         .collect()
+}
+
+const VITALS_SERVED: Stmt = Stmt::same(
+    "vitals_served",
+    "SELECT DISTINCT queues FROM job WHERE kind = 'worker' AND state = 'running' LIMIT 10000",
+);
+
+/// Queues that running workers serve.
+pub async fn served(tx: &Tx) -> Result<BTreeSet<String>, StoreError> {
+    let mut found = BTreeSet::new();
+    for row in tx.query(&VITALS_SERVED, vec![]).await? {
+        let queues = row.columns("job").text()?;
+        found.extend(queues.split(',').map(ToOwned::to_owned));
+    }
+    Ok(found)
 }
 
 /// Instances that nothing but a slot keeps from an attempt.
@@ -217,6 +233,7 @@ pub fn age(now: Timestamp, at: Timestamp) -> Span {
 pub(super) const STATEMENTS: &[Stmt] = &[
     VITALS_JOBS,
     VITALS_QUEUED,
+    VITALS_SERVED,
     VITALS_SCHEDULED,
     VITALS_OPEN,
     VITALS_HELD,

@@ -65,6 +65,16 @@ fn a_revoked_token_ends_a_workers_calls() {
     let _worker = cluster.worker("w1");
     let tokens = cluster.json(&["tokens", "list"]);
     let of_worker = tokens.as_array().unwrap().iter().find(|row| row["role"] == "worker").unwrap();
+    let heard = || cluster.json(&["workers", "list"])[0]["last_beat_at"].clone();
+    let before = heard();
+    wait_for("the worker to beat", || heard() != before);
+    // What it said before is no answer to this.
+    let said = cluster.stderr("w1").len();
     cluster.must(&["tokens", "revoke", of_worker["id"].as_str().unwrap(), "--yes"]);
-    wait_for("the worker to say so", || cluster.stderr("w1").contains("token"));
+    wait_for("the worker to say so", || cluster.stderr("w1")[said..].contains("token"));
+    let last = heard();
+    let refused = || cluster.stderr("w1")[said..].matches("token").count();
+    let so_far = refused();
+    wait_for("it to be refused again", || refused() > so_far);
+    assert_eq!(heard(), last, "no beat of it counts any more");
 }

@@ -105,6 +105,7 @@ version_content n
 import_error_set file json now
 import_error_clear file
 import_error_list limit
+import_error_get file
 *event_insert now kind dag? run? name? map? token0 name istate? istate? word? json?
 idempotency_find id past
 idempotency_put id name status word now past
@@ -242,6 +243,7 @@ hold_keep token
 look
 vitals_jobs now
 vitals_queued
+vitals_served
 vitals_scheduled
 vitals_open
 vitals_held
