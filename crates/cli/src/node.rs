@@ -16,6 +16,7 @@ mod logs;
 mod member;
 mod outliving;
 mod ping;
+mod port;
 mod scheduler;
 mod serve;
 mod server;

@@ -183,7 +183,9 @@ fn files_below(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
         if is_dir || !yaml {
             return;
         }
-        let (Ok(name), Ok(meta)) = (path.strip_prefix(folder), std::fs::metadata(path)) else {
+        // A link that leads nowhere is a file that cannot be read, and is told as one.
+        let meta = std::fs::metadata(path).or_else(|_| std::fs::symlink_metadata(path));
+        let (Ok(name), Ok(meta)) = (path.strip_prefix(folder), meta) else {
             return;
         };
         found.insert(name.to_string_lossy().into_owned(), (meta.len(), meta.modified().ok()));

@@ -1,6 +1,6 @@
 //! The listener of a standalone or a server: a token from the first day, and TLS beyond this host.
 
-use super::Options;
+use super::{Options, port};
 use crate::config::Settings;
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
@@ -123,7 +123,10 @@ async fn bind_to(
             ));
     }
     let socket = tokio::net::TcpListener::bind(address).await.map_err(|error| {
-        CliError::new(Exit::Conflict, format!("cannot listen on {wanted}: {error}"))
+        let is_taken = error.kind() == std::io::ErrorKind::AddrInUse;
+        let by = is_taken.then(|| port::holder(address.port())).flatten();
+        let by = by.map_or_else(String::new, |by| format!("; {by} listens there"));
+        CliError::new(Exit::Conflict, format!("cannot listen on {wanted}: {error}{by}"))
             .hint("name another port, or let the system choose:  --listen 127.0.0.1:0")
     })?;
     let address = Address { socket: socket.local_addr().map_err(failed)?, tls: tls.is_some() };

@@ -117,6 +117,26 @@ fn clear_previews_then_changes() {
     ");
 }
 
+/// As data it is what the verb is about; for people a sentence.
+#[test]
+fn a_dry_run_says_as_data_what_it_is_about() {
+    for (line, key, value) in [
+        ("runs cancel sales_daily @latest", "dag_id", json!("sales_daily")),
+        ("runs pause sales_daily @latest", "state", json!("running")),
+        ("runs delete sales_daily @latest", "dag_id", json!("sales_daily")),
+        ("runs note sales_daily @latest text", "note", json!("text")),
+        ("pools set new 3", "slots", json!(3)),
+        ("pools delete p", "name", json!("p")),
+        ("tokens create --role admin", "role", json!("admin")),
+        ("tokens revoke t1", "id", json!("t1")),
+    ] {
+        let (ran, sent) = writes(&format!("{line} --dry-run -o json"));
+        assert_eq!((ran.code, sent.len()), (0, 0), "{line}: {}", ran.stderr);
+        let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(said[key], value, "{line}: {said:#}");
+    }
+}
+
 #[test]
 fn a_dry_run_changes_nothing() {
     let (ran, sent) = writes("tasks clear sales_daily @latest load --dry-run");

@@ -41,6 +41,19 @@ fn a_database_is_checked_migrated_and_of_use_to_the_other_verbs() {
     assert!(code == 0 && said.contains("0  rows would go"), "{code} {said}");
     let (code, said) = outcome(url, "doctor");
     assert!(code == 0 && said.contains("✔ no violations"), "{code} {said}");
+    for question in ["schedulers", "zombies", "orphans", "triggers", "ghosts"] {
+        let (code, said) = outcome(url, &format!("inspect {question} -o json"));
+        assert_eq!((code, said.as_str()), (0, "[]\n"), "{question}");
+    }
+    // No server answers: the store that the configuration names is read.
+    for line in ["inspect ghosts -o json", "doctor -o json"] {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let ran = Call::of(&arguments).env("FENCEPOST__STORE__URL", url).run();
+        assert_eq!(ran.code, 0, "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains("read from the store itself"), "{}", ran.stderr);
+    }
+    let ran = Call::of(&["inspect", "ghosts"]).run();
+    assert_eq!(ran.code, 7, "none is configured: {}", ran.stderr);
     let (code, said) = outcome(url, "tokens create --role admin --name first");
     assert!(code == 0 && said.starts_with("fp_"), "{code} {said}");
     let kept = database.sql("SELECT name || ' ' || role FROM api_token").unwrap();
