@@ -24,7 +24,7 @@ use fencepost_store::query::attempt;
 use fencepost_store::query::dag::{self as dag_query, DagRow};
 use fencepost_store::query::pool;
 use fencepost_store::query::ramp;
-use fencepost_store::query::run::{self, Run};
+use fencepost_store::query::run::Run;
 use fencepost_store::query::task_instance::{self, Ti};
 use fencepost_store::query::{installation, lease};
 
@@ -191,6 +191,12 @@ fn of_task(run: Run, ti: Ti, gates: Gates) -> Explanation {
 async fn run_gates(tx: &Tx, run: &Run, row: &DagRow, gates: &mut Gates) -> Result<(), EngineError> {
     if run.state.is_finished() {
         let why = run.reason.as_deref().unwrap_or("done");
+        let is_late = run.state == RunState::Missed && why == "start_deadline";
+        if is_late {
+            let text = "its slot waited past its start_deadline for a place; recorded as missed";
+            gates.add("start_deadline_passed", false, text.into());
+            return Ok(());
+        }
         gates.add("run_over", true, format!("run is over: {} ({why})", run.state));
         return Ok(());
     }

@@ -60,9 +60,9 @@ async fn unmet(
     gates: &mut Gates,
 ) -> Result<(), EngineError> {
     let is_broken = decided == Decision::UpstreamFailed;
-    let blames = |state: TiState| match state {
-        TiState::Failed | TiState::UpstreamFailed => is_broken,
-        state => !is_broken && state.is_finished(),
+    let blames = |state: TiState| {
+        let broken = matches!(state, TiState::Failed | TiState::UpstreamFailed);
+        state.is_finished() && broken == is_broken
     };
     let ups = named(tx, task, ti, blames).await?;
     let first = ups.first().and_then(|up| up.split(' ').next()).unwrap_or("TASK");

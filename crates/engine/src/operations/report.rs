@@ -7,7 +7,7 @@
 mod currency;
 mod end;
 
-pub(crate) use end::follow;
+pub(crate) use end::{follow, unstarted};
 
 use super::ramp::{self, RECOVERS};
 use super::{Answer, Refused};
@@ -20,9 +20,9 @@ use crate::liveness::incidents::Deaths;
 use crate::log;
 use crate::scheduler::MARK_NOW;
 use currency::{Currency, current};
-use end::{ended, evidence, mark_event};
-use fencepost_core::dag::{Action, OnDisconnect, Task};
-use fencepost_core::id::{JobId, TaskId, Token};
+use end::{ended, evidence, mark_event, task_of_unknown_version};
+use fencepost_core::dag::{OnDisconnect, Task};
+use fencepost_core::id::{JobId, Token};
 use fencepost_core::lifecycle::{AttemptEvent, Rejected, TiEvent, TiRecord, attempt_next, step};
 use fencepost_core::state::{AttemptState, CountedAs, Outcome, TiState};
 use fencepost_core::time::Timestamp;
@@ -483,24 +483,4 @@ pub(crate) async fn mark_heads(tx: &Tx, keys: &[TiKey]) -> Result<(), EngineErro
     let marks: Vec<(TiKey, u32)> = heads.iter().map(|head| (head.key, MARK_NOW)).collect();
     task_instance::set_recheck(tx, &marks).await?;
     Ok(())
-}
-
-/// A claim that ends without a start costs nothing and is replaced at once, a bounded number of
-/// times.
-pub(crate) fn unstarted(ti: &Ti, requeue_limit: u32) -> Verdict {
-    let event = if ti.requeues >= requeue_limit { TiEvent::GiveUp } else { TiEvent::Requeue };
-    Verdict {
-        outcome: Outcome::NeverRan,
-        event,
-        reason: "never_ran".into(),
-        counted_as: CountedAs::None,
-        delay: None,
-        stays_open: false,
-    }
-}
-
-/// What is assumed of a task whose version cannot be read: the defaults; its tries are in its row.
-fn task_of_unknown_version() -> Option<Task> {
-    let task_id = TaskId::new("unknown").ok()?;
-    Task::with_defaults(task_id, Action::Noop).ok()
 }

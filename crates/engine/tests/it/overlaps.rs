@@ -5,6 +5,7 @@ use crate::world::{World, exit, stay};
 use fencepost_core::state::RunState;
 use fencepost_core::time::Span;
 use fencepost_engine::Pass;
+use fencepost_engine::explain::{GateStatus, explain};
 use fencepost_engine::operations::run_control::pause_dag;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_store::query::run::Run;
@@ -58,6 +59,9 @@ async fn a_slot_that_waits_too_long_for_a_place_is_missed_once() {
     assert_eq!(shown(&world).await, ["00 running", "01 missed (start_deadline)", "02 queued"]);
     let missed = world.run("d", "scheduled__2026-03-01T01:00:00Z").await;
     assert!(world.tis_of(&missed).await.is_empty());
+    let told = explain(&world.cx, "d", &missed.run_id, None).await.unwrap();
+    assert_eq!(told.gates[0].code, "start_deadline_passed");
+    assert_eq!(told.gates[0].status, GateStatus::Blocking);
     let events = world.events().await;
     let of_it = events.iter().filter(|e| e.run_id.as_ref() == Some(&missed.run_id));
     let to_missed = of_it.filter(|e| e.to.as_deref() == Some("missed"));

@@ -1,6 +1,8 @@
 //! What the end of an attempt writes: into its instance, into its own row.
 
 use super::EndReport;
+use fencepost_core::dag::{Action, Task};
+use fencepost_core::id::TaskId;
 use fencepost_core::lifecycle::TiEvent;
 use fencepost_core::state::{CountedAs, Outcome, StopReason, TiState};
 use fencepost_core::time::Timestamp;
@@ -121,4 +123,24 @@ pub(super) fn mark_event(attempt: &Attempt) -> Option<TiEvent> {
         Some("failed") => Some(TiEvent::MarkFailed),
         _ => None,
     }
+}
+
+/// A claim that ends without a start costs nothing and is replaced at once, a bounded number of
+/// times.
+pub(crate) fn unstarted(ti: &Ti, requeue_limit: u32) -> Verdict {
+    let event = if ti.requeues >= requeue_limit { TiEvent::GiveUp } else { TiEvent::Requeue };
+    Verdict {
+        outcome: Outcome::NeverRan,
+        event,
+        reason: "never_ran".into(),
+        counted_as: CountedAs::None,
+        delay: None,
+        stays_open: false,
+    }
+}
+
+/// What is assumed of a task whose version cannot be read: the defaults; its tries are in its row.
+pub(super) fn task_of_unknown_version() -> Option<Task> {
+    let task_id = TaskId::new("unknown").ok()?;
+    Task::with_defaults(task_id, Action::Noop).ok()
 }
