@@ -11,7 +11,7 @@ use fencepost_store::query::listing::jobs::{self, JobFilter};
 use fencepost_store::query::task_instance::Ti;
 
 /// Workers that are looked through for one that served a queue.
-const KNOWN: u32 = 1_000;
+const KNOWN: u32 = 200;
 
 /// What a worker needs to claim something that was queued this moment.
 const FRESH: Span = Span::from_secs(1);
@@ -45,7 +45,7 @@ pub(super) async fn gate(
         format!("{} live workers serve queue `{queue}`", workers.len()),
     );
     let ids: Vec<_> = workers.iter().map(|job| job.job_id).collect();
-    let busy: i64 = jobs::load(tx, &ids).await?.iter().map(|found| found.leases).sum();
+    let busy: i64 = jobs::leases(tx, &ids).await?.values().sum();
     let slots: i64 = workers.iter().map(|job| i64::from(job.slots)).sum();
     let is_fresh = ti.queued_at.is_some_and(|at| tx.now().since(at) < FRESH);
     let text = format!("{} live workers, {busy}/{slots} slots", workers.len());

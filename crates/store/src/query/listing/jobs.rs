@@ -87,16 +87,24 @@ fn id(row: Row) -> Result<JobId, StoreError> {
     c.opt_job_id()?.ok_or(wrong)
 }
 
+/// How many attempts are in the hands of each of some jobs that has any, by its id.
+pub async fn leases(tx: &Tx, ids: &[JobId]) -> Result<BTreeMap<String, i64>, StoreError> {
+    let sets = ids.iter().map(|id| values![*id]).collect();
+    let rows = tx.query_many(&JOB_LEASES, sets).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c = row.columns("attempt");
+            Ok((c.text()?, c.int()?))
+        })
+        .collect()
+}
+
 /// The rows of keys, in their order.
 pub async fn load(tx: &Tx, ids: &[JobId]) -> Result<Vec<JobUse>, StoreError> {
-    let sets = || ids.iter().map(|id| values![*id]).collect();
-    let mut leases: BTreeMap<String, i64> = BTreeMap::new();
-    for row in tx.query_many(&JOB_LEASES, sets()).await? {
-        let mut c = row.columns("attempt");
-        leases.insert(c.text()?, c.int()?);
-    }
+    let leases = leases(tx, ids).await?;
     let mut evidence: BTreeMap<String, String> = BTreeMap::new();
-    for row in tx.query_many(&JOB_EVIDENCE, sets()).await? {
+    let sets = ids.iter().map(|id| values![*id]).collect();
+    for row in tx.query_many(&JOB_EVIDENCE, sets).await? {
         let mut c = row.columns("job");
         evidence.insert(c.text()?, c.text()?);
     }
