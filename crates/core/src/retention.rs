@@ -19,7 +19,7 @@ pub struct Keep {
     pub logs: Span,
     /// Rows of ended processes.
     pub jobs: Span,
-    /// Events that are of no run, incidents, and credentials that let nobody in.
+    /// Events that are of no run, incidents, backfills, and credentials that let nobody in.
     pub events: Span,
 }
 

@@ -5,6 +5,7 @@ mod dag;
 mod files;
 mod previous;
 mod schedulers;
+mod slots;
 mod takers;
 mod upstream;
 
@@ -191,10 +192,8 @@ fn of_task(run: Run, ti: Ti, gates: Gates) -> Explanation {
 async fn run_gates(tx: &Tx, run: &Run, row: &DagRow, gates: &mut Gates) -> Result<(), EngineError> {
     if run.state.is_finished() {
         let why = run.reason.as_deref().unwrap_or("done");
-        let is_late = run.state == RunState::Missed && why == "start_deadline";
-        if is_late {
-            let text = "its slot waited past its start_deadline for a place; recorded as missed";
-            gates.add("start_deadline_passed", false, text.into());
+        if run.state == RunState::Missed {
+            slots::missed(run, why, gates);
             return Ok(());
         }
         gates.add("run_over", true, format!("run is over: {} ({why})", run.state));
@@ -207,7 +206,9 @@ async fn run_gates(tx: &Tx, run: &Run, row: &DagRow, gates: &mut Gates) -> Resul
         let next = format!("fencepost runs resume {} {}", run.dag_id, run.run_id);
         gates.hold(Vec::new(), Some(next));
     }
-    if run.state == RunState::Queued {
+    if run.state == RunState::Queued && run.backfill_pk.is_some() {
+        slots::of_backfill(tx, run, gates).await?;
+    } else if run.state == RunState::Queued {
         dag::limit_gate(tx, row, gates).await?;
     } else {
         gates.add("run_state", true, "run is running".into());

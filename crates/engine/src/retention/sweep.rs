@@ -22,7 +22,7 @@ pub enum Kind {
     Incidents,
     /// Ended processes, and homes that nobody uses.
     Jobs,
-    /// Events that are of no run.
+    /// Events that are of no run, and what is known of backfills that are over; their runs stay.
     Events,
     /// Answers to requests with an idempotency key.
     Answers,
@@ -99,6 +99,7 @@ enum Stage {
     Jobs(Timestamp, String),
     Homes(String),
     Events(i64),
+    Backfills,
     Answers,
     Tokens,
 }
@@ -195,6 +196,7 @@ impl Sweep {
             Stage::Jobs(at, after) => self.jobs(&tx, at, after).await?,
             Stage::Homes(after) => self.homes(&tx, after).await?,
             Stage::Events(after) => self.events(&tx, after).await?,
+            Stage::Backfills => self.backfills(&tx).await?,
             Stage::Answers => self.answers(&tx).await?,
             Stage::Tokens => self.tokens(&tx).await?,
         };
@@ -328,6 +330,23 @@ impl Sweep {
         Ok(old == u64::from(most))
     }
 
+    async fn backfills(&mut self, tx: &Tx) -> Result<bool, StoreError> {
+        let (most, before) = (self.pace.rows(), self.bounds.events);
+        if self.is_dry {
+            let old = rest::backfills(tx, before).await?;
+            self.found.gone("backfills", old);
+            return Ok(false);
+        }
+        let slots = rest::drop_backfill_slots(tx, before, most).await?;
+        self.found.gone("backfill slots", slots);
+        if slots == u64::from(most) {
+            return Ok(true);
+        }
+        let gone = rest::drop_backfills(tx, before, most).await?;
+        self.found.gone("backfills", gone);
+        Ok(gone == u64::from(most))
+    }
+
     async fn answers(&mut self, tx: &Tx) -> Result<bool, StoreError> {
         if self.is_dry {
             let old = rest::answers(tx, tx.now().minus(ANSWERS)).await?;
@@ -359,7 +378,7 @@ fn stages(kind: Kind) -> Vec<Stage> {
         Kind::Runs => vec![Stage::Runs(Runs::default()), Stage::Rows],
         Kind::Incidents => vec![Stage::Incidents(0)],
         Kind::Jobs => vec![Stage::Jobs(START, String::new()), Stage::Homes(String::new())],
-        Kind::Events => vec![Stage::Events(0)],
+        Kind::Events => vec![Stage::Events(0), Stage::Backfills],
         Kind::Answers => vec![Stage::Answers],
         Kind::Tokens => vec![Stage::Tokens],
     }
@@ -375,7 +394,7 @@ impl Stage {
             Self::Jobs(..) => Self::Jobs(START, String::new()),
             Self::Homes(_) => Self::Homes(String::new()),
             Self::Events(_) => Self::Events(0),
-            rest @ (Self::Rows | Self::Answers | Self::Tokens) => rest,
+            rest @ (Self::Rows | Self::Backfills | Self::Answers | Self::Tokens) => rest,
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Backfills: each slot of the range once, within the backfill's own limit, whatever happens meanwhile.
 
 use crate::world::{World, backfills, exit, stay};
+use fencepost_core::retention::{Bounds, Keep};
 use fencepost_core::state::{BackfillState, Reprocess, RunState};
 use fencepost_core::time::Span;
 use fencepost_engine::Pass;
 use fencepost_engine::error::EngineError;
+use fencepost_engine::explain::{GateStatus, explain};
 use fencepost_engine::operations::backfill::{self, BackfillRequest};
 use fencepost_engine::operations::run_control::pause_dag;
+use fencepost_engine::retention::{Kind, Sweep};
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_store::query::backfill::Backfill;
 use std::collections::BTreeSet;
@@ -139,6 +142,10 @@ async fn a_pause_of_it_or_of_its_dag_starts_nothing_until_it_is_over() {
     for of_dag in [false, true] {
         let mut world = World::of(&[DAILY]).await;
         let key = create(&world, &backfills("d", "2026-02-20", "2026-02-22")).await.backfill_pk;
+        let gate = async |world: &World, run_id: &str| {
+            let explained = explain(&world.cx, "d", run_id, None).await.unwrap();
+            explained.gates.iter().find(|g| g.status == GateStatus::Blocking).map(|g| g.code)
+        };
         let pause = async |world: &World, paused| {
             if of_dag {
                 pause_dag(&world.cx, "d", paused, "me").await.map(drop).unwrap();
@@ -146,11 +153,19 @@ async fn a_pause_of_it_or_of_its_dag_starts_nothing_until_it_is_over() {
                 backfill::pause(&world.cx, key, paused, "me").await.map(drop).unwrap();
             }
         };
+        world.script(|_| stay());
+        world.settle().await;
+        let last = "backfill__2026-02-22T00:00:00Z";
+        assert_eq!(gate(&world, last).await, Some("backfill_full"));
         pause(&world, true).await;
         world.settle().await;
+        let code = if of_dag { "dag_paused" } else { "backfill_paused" };
+        assert_eq!(gate(&world, last).await, Some(code));
+        world.machine.finish("t", exit(0));
         world.pass_time(Span::from_hours(1));
         world.settle().await;
-        assert!(world.machine.ledger.is_empty());
+        assert_eq!(days(&world).len(), 1);
+        world.script(|_| exit(0));
         pause(&world, false).await;
         world.settle().await;
         world.finish().await;
@@ -265,4 +280,26 @@ async fn many_slots_are_made_page_by_page_and_few_wait() {
     assert_eq!(world.all_runs().await.len(), 264);
     assert_eq!(state(&world).await, BackfillState::Completed);
     world.check().await;
+}
+
+/// What is known of one goes when it is old, and never while it is under way; its runs stay.
+#[tokio::test]
+async fn an_old_backfill_is_forgotten_and_its_runs_are_not() {
+    let mut world = World::of(&[DAILY]).await;
+    create(&world, &backfills("d", "2026-02-20", "2026-02-22")).await;
+    world.finish().await;
+    world.script(|_| stay());
+    create(&world, &backfills("d", "2026-02-10", "2026-02-11")).await;
+    world.settle().await;
+    world.pass_time(Span::from_hours(24 * 91));
+    let bounds = Bounds::of(&Keep::default(), world.now());
+    for (is_dry, left) in [(true, 2), (false, 1)] {
+        let sweep = Sweep::new(bounds, &[Kind::Events]);
+        let mut sweep = if is_dry { sweep.dry() } else { sweep };
+        while sweep.step(&world.cx).await.unwrap() {}
+        assert_eq!(sweep.found().removed["backfills"], 1, "dry: {is_dry}");
+        assert_eq!(world.backfills().await.len(), left);
+    }
+    assert_eq!(state(&world).await, BackfillState::Running);
+    assert_eq!(world.all_runs().await.len(), 5);
 }

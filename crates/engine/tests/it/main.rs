@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod backfills;
+mod backfills_at_once;
 mod clears;
 mod crash_points;
 mod epochs;

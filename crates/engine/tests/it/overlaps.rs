@@ -62,6 +62,7 @@ async fn a_slot_that_waits_too_long_for_a_place_is_missed_once() {
     let told = explain(&world.cx, "d", &missed.run_id, None).await.unwrap();
     assert_eq!(told.gates[0].code, "start_deadline_passed");
     assert_eq!(told.gates[0].status, GateStatus::Blocking);
+    assert!(told.gates[0].text.contains("late; recorded as missed"), "{told:?}");
     let events = world.events().await;
     let of_it = events.iter().filter(|e| e.run_id.as_ref() == Some(&missed.run_id));
     let to_missed = of_it.filter(|e| e.to.as_deref() == Some("missed"));
@@ -244,7 +245,7 @@ async fn wait_for_downstream_waits_for_the_tasks_right_after_it_and_no_further()
     world.script(|what| if what.task_id == "t" { exit(0) } else { stay() });
     world.settle().await;
     assert_eq!(world.shown("d", second).await, "running: t none, u none, v none");
-    let explained = fencepost_engine::explain::explain(&world.cx, "d", second, Some(("t", None)));
+    let explained = explain(&world.cx, "d", second, Some(("t", None)));
     let gates = explained.await.unwrap().gates;
     let gate = gates.iter().find(|gate| gate.code == "depends_on_past").unwrap();
     let text = "wait_for_downstream: u after t is running in scheduled__2026-02-27T00:00:00Z";

@@ -61,14 +61,17 @@ const AUDIT_STRAY_HOLDS: Stmt = Stmt::same(
     "SELECT h.token FROM hold h
      WHERE NOT EXISTS (SELECT 1 FROM attempt a WHERE a.token = h.token) LIMIT 100",
 );
-// A run of the range against all others: two of one slot may be far apart.
+// A run of the range against all others: two of one slot may be far apart. A backfill may run a slot
+// that was missed.
 const AUDIT_DOUBLED_SLOTS: Stmt = Stmt::same(
     "audit_doubled_slots",
     "SELECT DISTINCT r.dag_id, r.logical_date FROM run r
-     WHERE r.run_type = 'scheduled' AND r.run_pk > $1 AND r.run_pk <= $2
+     WHERE r.run_type IN ('scheduled', 'backfill') AND r.run_pk > $1 AND r.run_pk <= $2
         AND EXISTS (SELECT 1 FROM run o WHERE o.dag_id = r.dag_id
-            AND o.logical_date = r.logical_date AND o.run_type = 'scheduled'
-            AND o.run_pk <> r.run_pk)
+            AND o.logical_date = r.logical_date AND o.run_pk <> r.run_pk
+            AND (o.run_type = 'scheduled' AND r.run_type = 'scheduled'
+                OR o.run_type IN ('scheduled', 'backfill') AND o.state <> 'missed'
+                    AND r.state <> 'missed'))
      LIMIT 100",
 );
 const AUDIT_LAST_RUN: Stmt =

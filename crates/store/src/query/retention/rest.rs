@@ -32,6 +32,42 @@ pub async fn events(tx: &Tx, after: i64, limit: u32) -> Result<Vec<(i64, Timesta
     rows.into_iter().map(decode).collect()
 }
 
+const RETENTION_BACKFILL_SLOTS: Stmt = Stmt::same(
+    "retention_backfill_slots",
+    "DELETE FROM backfill_slot WHERE (backfill_pk, logical_date) IN (
+        SELECT s.backfill_pk, s.logical_date FROM backfill b
+            JOIN backfill_slot s ON s.backfill_pk = b.backfill_pk
+        WHERE b.ended_at < $1 ORDER BY s.backfill_pk, s.logical_date LIMIT $2)",
+);
+const RETENTION_BACKFILLS: Stmt = Stmt::same(
+    "retention_backfills",
+    "DELETE FROM backfill WHERE backfill_pk IN (
+        SELECT b.backfill_pk FROM backfill b WHERE b.ended_at < $1
+            AND NOT EXISTS (SELECT 1 FROM backfill_slot s WHERE s.backfill_pk = b.backfill_pk)
+        ORDER BY b.backfill_pk LIMIT $2)",
+);
+const RETENTION_BACKFILLS_OLD: Stmt =
+    Stmt::same("retention_backfills_old", "SELECT COUNT(*) FROM backfill WHERE ended_at < $1");
+
+/// Removes some slots of backfills that ended before an instant; how many. Their runs stay.
+pub async fn drop_backfill_slots(
+    tx: &Tx,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    tx.execute(&RETENTION_BACKFILL_SLOTS, values![before, limit]).await
+}
+
+/// Removes some backfills that ended before an instant and have no slots left; how many.
+pub async fn drop_backfills(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    tx.execute(&RETENTION_BACKFILLS, values![before, limit]).await
+}
+
+/// How many backfills ended before an instant.
+pub async fn backfills(tx: &Tx, before: Timestamp) -> Result<u64, StoreError> {
+    count(tx, &RETENTION_BACKFILLS_OLD, before).await
+}
+
 const RETENTION_TOKENS: Stmt = Stmt::same(
     "retention_tokens",
     "DELETE FROM api_token WHERE id IN (
@@ -67,6 +103,9 @@ async fn count(tx: &Tx, stmt: &Stmt, before: Timestamp) -> Result<u64, StoreErro
 pub(super) const STATEMENTS: &[Stmt] = &[
     RETENTION_EVENTS,
     RETENTION_EVENTS_OLD,
+    RETENTION_BACKFILL_SLOTS,
+    RETENTION_BACKFILLS,
+    RETENTION_BACKFILLS_OLD,
     RETENTION_TOKENS,
     RETENTION_TOKENS_OLD,
     RETENTION_ANSWERS_OLD,

@@ -5,11 +5,12 @@ use crate::place::Place;
 use crate::rows::{end, key, make, new_run, queue, settle, ti};
 use fencepost_core::audit::{Snapshot, audit};
 use fencepost_core::id::Token;
-use fencepost_core::state::{AttemptState, RunType, TiState};
+use fencepost_core::state::{AttemptState, RunState, RunType, TiState};
 use fencepost_store::query::audit::{last_run, snapshot};
 use fencepost_store::query::dag::NewVersion;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::pool::{self, Hold};
+use fencepost_store::query::run::RunEnd;
 use fencepost_store::query::task_instance::TiChange;
 use fencepost_store::query::{attempt, dag, run, task_instance, xcom};
 use fencepost_store::{Stmt, Store, Tx, params};
@@ -147,6 +148,15 @@ async fn i17_two_runs_of_a_slot_are_found_however_far_apart(place: &impl Place) 
         let found = snapshot(&tx, from, to).await.unwrap();
         assert_eq!(found.doubled_slots.len(), doubled, "runs {from} to {to}");
     }
+    // A backfill of a slot that has a run; of one that was missed it is no second run.
+    let mut backfill = new_run("d", "backfill");
+    (backfill.run_type, backfill.logical_date) = (RunType::Backfill, Some(crate::rows::at(4)));
+    run::insert(&tx, &[backfill]).await.unwrap();
+    assert_eq!(snapshot(&tx, 7, 8).await.unwrap().doubled_slots.len(), 1);
+    let of_slot = run::get(&tx, "d", "r4").await.unwrap().unwrap();
+    let (from, to, reason) = (RunState::Queued, RunState::Missed, "start_deadline");
+    run::end(&tx, &[RunEnd { run_pk: of_slot.run_pk, from, to, reason }]).await.unwrap();
+    assert_eq!(snapshot(&tx, 7, 8).await.unwrap().doubled_slots.len(), 0);
 }
 
 async fn a_snapshot_is_of_its_range_of_runs(place: &impl Place) {

@@ -227,6 +227,9 @@ retention_logs token0 n n limit
 retention_log_drop token n n
 retention_events past limit
 retention_events_old n limit
+retention_backfill_slots past limit
+retention_backfills past limit
+retention_backfills_old past
 retention_tokens past limit
 retention_tokens_old past
 retention_answers_old past
