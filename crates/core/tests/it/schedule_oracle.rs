@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use fencepost_core::schedule::{Calendar, Cron, Schedule, Timing, Zone};
+use fencepost_core::schedule::{Calendar, Cron, Schedule, Slot, Timetable, Timing, Zone};
 use fencepost_core::time::{Span, Timestamp};
 use proptest::prelude::*;
 
@@ -97,6 +97,45 @@ proptest! {
                 prop_assert_eq!(before.due_at, next.interval_start);
             }
             now = next.due_at;
+        }
+    }
+
+    /// The slots of a range are those of the calendar with such dates, page by page, in both directions.
+    #[test]
+    fn the_slots_of_a_range_are_the_same_forwards_and_backwards(
+        zone in 0_usize..ZONES.len(), seconds in 0_i64..2_000_000_000, hours in 1_i64..200,
+        is_interval in any::<bool>(), bounds in (any::<bool>(), any::<bool>()), page in 1_usize..7,
+        cron in "(0|30|\\*/20) (\\*|2|\\*/5|0,23) \\* \\* \\*", late in 0_i64..100,
+    ) {
+        let from = Timestamp::from_micros(seconds * 1_000_000);
+        let to = from.plus(Span::from_hours(hours));
+        let inner = |n: i64| from.plus(Span::from_hours(hours * n / 4));
+        let timing = Timing {
+            timetable: if is_interval { Timetable::DataInterval } else { Timetable::Trigger },
+            start_date: bounds.0.then(|| inner(1)),
+            end_date: bounds.1.then(|| inner(3)),
+            ..timing(&cron, ZONES[zone])
+        };
+        let calendar = Calendar::new(&timing).unwrap();
+        let now = to.plus(Span::from_hours(late - 50));
+        let day = Span::from_hours(48);
+        let all = calendar.due(from.minus(day), to.plus(day).min(now), 100_000);
+        let is_in = |slot: &Slot| slot.logical_date >= from && slot.logical_date <= to;
+        let expected: Vec<Slot> = all.into_iter().filter(is_in).collect();
+        for backwards in [false, true] {
+            let (mut found, mut place) = (Vec::new(), None);
+            loop {
+                let slots = calendar.between((from, to), now, (place, backwards), page);
+                place = slots.last().map(|slot| slot.due_at).or(place);
+                found.extend(slots.iter().copied());
+                if slots.len() < page {
+                    break;
+                }
+            }
+            if backwards {
+                found.reverse();
+            }
+            prop_assert_eq!(&found, &expected, "{:?} backwards: {}", timing, backwards);
         }
     }
 

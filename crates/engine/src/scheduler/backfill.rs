@@ -28,6 +28,10 @@ use std::collections::BTreeMap;
 const MANY: u32 = 100;
 /// Slots handled in one transaction.
 const SLOTS: usize = 64;
+/// Runs cleared in one transaction.
+const RERUNS: usize = 4;
+/// Transactions of one backfill in one pass: a long one holds up nobody for long.
+const TURNS: usize = 16;
 /// Runs of a backfill that may wait.
 const AHEAD: i64 = 64;
 /// Runs stopped in one transaction.
@@ -40,8 +44,12 @@ pub(super) async fn backfills(cx: &Cx) -> Result<Report, EngineError> {
         let tx = cx.store.read("backfills").await?;
         let page = backfill::under_way(&tx, after, MANY).await?;
         drop(tx);
-        for of in &page {
-            while may_move(of) && turn(cx, of.backfill_pk, &mut report).await? > 0 {}
+        for of in page.iter().filter(|of| may_move(of)) {
+            for _ in 0..TURNS {
+                if turn(cx, of.backfill_pk, &mut report).await? == 0 {
+                    break;
+                }
+            }
         }
         match page.last() {
             Some(last) if page.len() == MANY as usize => after = last.backfill_pk,
@@ -129,77 +137,95 @@ async fn end(
     Ok(usize::from(ended))
 }
 
-/// Handles a page of slots, and moves the place behind it.
+/// Handles a page of slots, and moves the place behind it: either such as run again, or such as do not.
 async fn make_some(
     cx: &Cx,
     tx: &Tx,
     of: &Backfill,
     report: &mut Report,
 ) -> Result<usize, EngineError> {
-    // A slot has one run: the schedule makes its own under the lock of the DAG.
-    if dag::take(tx, &of.dag_id).await?.is_none() {
-        report.merge(Report { next_due: Some(tx.now().plus(AGAIN)), ..Report::default() });
-        return Ok(0);
-    }
     let version = cx.catalog.version(tx, of.version_pk).await?;
-    let range = (of.from_date, of.to_date);
-    let place = (of.place, of.backwards);
+    let (range, place) = ((of.from_date, of.to_date), (of.place, of.backwards));
     let slots = Calendar::new(&version.dag.timing)
         .map(|calendar| calendar.between(range, of.created_at, place, SLOTS))
         .unwrap_or_default();
-    let dates: Vec<Timestamp> = slots.iter().map(|slot| slot.logical_date).collect();
-    let there = backfill::found(tx, &of.dag_id, &dates).await?;
-    let there: BTreeMap<Timestamp, Found> =
-        there.into_iter().map(|found| (found.logical_date, found)).collect();
-    let mut done = Vec::new();
-    let mut new: Vec<&Slot> = Vec::new();
-    let mut reached = 0_usize;
-    for slot in &slots {
-        let found = there.get(&slot.logical_date);
-        let what = action(of.reprocess, found.map(|found| found.state));
-        let what = match (what, found) {
-            (SlotAction::Rerun, Some(found)) => match rerun(cx, tx, of, found, report).await? {
-                Some(what) => what,
-                // Somebody has that run in hand: the page ends before it.
-                None => break,
-            },
-            (SlotAction::Created, _) => {
-                new.push(slot);
-                reached += 1;
-                continue;
-            }
-            (kept, _) => kept,
-        };
-        reached += 1;
-        done.extend(found.map(|found| (slot.logical_date, what, found.run_pk)));
-    }
-    make(tx, of, &new, &mut done).await?;
-    backfill::insert_slots(tx, of.backfill_pk, &done).await?;
-    let last = reached.checked_sub(1).and_then(|at| slots.get(at)).map(|slot| slot.due_at);
-    let planned = reached == slots.len() && slots.len() < SLOTS;
-    backfill::move_on(tx, of.backfill_pk, last.or(of.place), planned).await?;
-    if reached < slots.len() {
+    let first = there(tx, of, slots.get(..1).unwrap_or_default()).await?;
+    let reruns = slots.first().is_some_and(|slot| decided(of, &first, slot) == SlotAction::Rerun);
+    let done = if reruns {
+        rerun_some(cx, tx, of, &slots, report).await?
+    } else if dag::take(tx, &of.dag_id).await?.is_some() {
+        // A slot has one run: the schedule makes its own under the lock of the DAG.
+        make(tx, of, &slots).await?
+    } else {
         report.merge(Report { next_due: Some(tx.now().plus(AGAIN)), ..Report::default() });
+        return Ok(0);
+    };
+    backfill::insert_slots(tx, of.backfill_pk, &done).await?;
+    let last = done.len().checked_sub(1).and_then(|at| slots.get(at)).map(|slot| slot.due_at);
+    let planned = done.len() == slots.len() && slots.len() < SLOTS;
+    if done.is_empty() && !planned {
+        report.merge(Report { next_due: Some(tx.now().plus(AGAIN)), ..Report::default() });
+        return Ok(0);
     }
-    Ok(reached + usize::from(planned))
+    backfill::move_on(tx, of.backfill_pk, last.or(of.place), planned).await?;
+    Ok(done.len() + usize::from(planned))
 }
 
-/// Makes the runs of slots that have none.
-async fn make(
+/// What was done with a slot, and its run.
+type Done = (Timestamp, SlotAction, i64);
+
+/// The runs that are there, by their dates.
+async fn there(
     tx: &Tx,
     of: &Backfill,
-    slots: &[&Slot],
-    done: &mut Vec<(Timestamp, SlotAction, i64)>,
-) -> Result<(), EngineError> {
-    let runs: Vec<NewRun> = slots.iter().map(|slot| new_run(of, slot)).collect();
-    let made = run::insert(tx, &runs).await?;
-    let mut lines = Vec::new();
-    let mut keys = Vec::new();
-    for ((slot, new), is_new) in slots.iter().zip(&runs).zip(made) {
+    slots: &[Slot],
+) -> Result<BTreeMap<Timestamp, Found>, EngineError> {
+    let dates: Vec<Timestamp> = slots.iter().map(|slot| slot.logical_date).collect();
+    let found = backfill::found(tx, &of.dag_id, &dates).await?;
+    Ok(found.into_iter().map(|found| (found.logical_date, found)).collect())
+}
+
+fn decided(of: &Backfill, there: &BTreeMap<Timestamp, Found>, slot: &Slot) -> SlotAction {
+    action(of.reprocess, there.get(&slot.logical_date).map(|found| found.state))
+}
+
+/// Clears the runs of the first slots, as long as they run again; few at a time, since a run may be large.
+async fn rerun_some(
+    cx: &Cx,
+    tx: &Tx,
+    of: &Backfill,
+    slots: &[Slot],
+    report: &mut Report,
+) -> Result<Vec<Done>, EngineError> {
+    let slots = slots.get(..RERUNS.min(slots.len())).unwrap_or_default();
+    let there = there(tx, of, slots).await?;
+    let mut done = Vec::new();
+    for slot in slots {
+        let Some(found) = there.get(&slot.logical_date) else { break };
+        if decided(of, &there, slot) != SlotAction::Rerun {
+            break;
+        }
+        // Somebody may have that run in hand: the page ends before it.
+        let Some(what) = rerun(cx, tx, of, found, report).await? else { break };
+        done.push((slot.logical_date, what, found.run_pk));
+    }
+    Ok(done)
+}
+
+/// Makes the runs of the first slots, as long as none runs again; those that have a run keep it.
+async fn make(tx: &Tx, of: &Backfill, slots: &[Slot]) -> Result<Vec<Done>, EngineError> {
+    let there = there(tx, of, slots).await?;
+    let again = |slot: &&Slot| decided(of, &there, slot) != SlotAction::Rerun;
+    let slots: Vec<&Slot> = slots.iter().take_while(again).collect();
+    let missing = slots.iter().filter(|slot| decided(of, &there, slot) == SlotAction::Created);
+    let new: Vec<NewRun> = missing.map(|slot| new_run(of, slot)).collect();
+    let made = run::insert(tx, &new).await?;
+    let (mut lines, mut keys, mut runs) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for (new, is_new) in new.iter().zip(made) {
         let Some(found) = run::get(tx, &new.dag_id, &new.run_id).await? else { continue };
         // A run of that name and another date is a person's: it is left alone.
         let what = if is_new { SlotAction::Created } else { SlotAction::Kept };
-        done.push((slot.logical_date, what, found.run_pk));
+        runs.insert(new.logical_date, (what, found.run_pk));
         if is_new {
             keys.push(found.run_pk);
             let why = format!("backfill {}", of.backfill_pk);
@@ -208,7 +234,14 @@ async fn make(
     }
     backfill::adopt(tx, of.backfill_pk, &keys).await?;
     event::append(tx, lines).await?;
-    Ok(())
+    let done = slots.iter().map(|slot| {
+        let date = slot.logical_date;
+        let kept = there.get(&date).map(|found| (decided(of, &there, slot), found.run_pk));
+        let (what, run_pk) =
+            runs.get(&Some(date)).copied().or(kept).unwrap_or((SlotAction::Kept, 0));
+        (date, what, run_pk)
+    });
+    Ok(done.collect())
 }
 
 fn new_run(of: &Backfill, slot: &Slot) -> NewRun {

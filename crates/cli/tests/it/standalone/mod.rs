@@ -1,5 +1,6 @@
 //! The standalone as people run it: real processes, real signals, a real SQLite file.
 
+mod backfill;
 mod bad_start;
 mod containment;
 mod contract;
