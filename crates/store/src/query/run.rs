@@ -50,10 +50,12 @@ macro_rules! columns {
 // After the macro, which it uses.
 mod of_backfill;
 mod places;
+mod previous;
 mod waiting;
 
 pub use of_backfill::{open_of, queued_of, unstopped_of};
 pub use places::{Places, Startable, count_active, older_than_waiting, places, startable};
+pub use previous::previous;
 pub use waiting::{count_waiting, oldest_slot, slot_edges, slots_before};
 
 fn decode(row: Row) -> Result<Run, StoreError> {
@@ -378,21 +380,6 @@ pub async fn next_deadline(tx: &Tx) -> Result<Option<Timestamp>, StoreError> {
     row.columns("run").opt_time()
 }
 
-const RUN_PREVIOUS: Stmt = Stmt::same(
-    "run_previous",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM run WHERE dag_id = $1 AND logical_date IS NOT NULL AND logical_date < $2
-            AND state <> 'missed' ORDER BY logical_date DESC LIMIT 1"
-    ),
-);
-
-/// The run before a logical date (`depends_on_past`).
-pub async fn previous(tx: &Tx, dag_id: &str, before: Timestamp) -> Result<Option<Run>, StoreError> {
-    tx.query_opt(&RUN_PREVIOUS, values![dag_id, before]).await?.map(decode).transpose()
-}
-
 const RUN_LIST: Stmt = Stmt::same(
     "run_list",
     concat!(
@@ -480,7 +467,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     RUN_SET_UNFINISHED,
     RUN_OVERDUE,
     RUN_NEXT_DEADLINE,
-    RUN_PREVIOUS,
+    previous::RUN_PREVIOUS,
     RUN_LIST,
     RUN_ACTIVE,
     RUN_PAUSE,
