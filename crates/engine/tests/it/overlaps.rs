@@ -281,3 +281,22 @@ async fn the_past_is_looked_up_by_the_task_s_name_in_whatever_version() {
     let a = world.ti("d", "scheduled__2026-03-01T00:00:00Z", "a").await;
     assert_eq!(a.state.as_str(), "success");
 }
+
+/// Airflow's rule: with `catchup: true` what a person triggered is not the past of a slot; else it is.
+#[tokio::test]
+async fn a_person_s_run_is_the_past_of_a_slot_only_without_catchup() {
+    for (catchup, blocks) in [("true", false), ("false", true)] {
+        let more = format!("catchup: {catchup}");
+        let text = hourly(&more).replace("{run: x}", "{run: x, depends_on_past: true}");
+        let mut world = World::of(&[&text]).await;
+        world.settle().await;
+        world.pass_time(Span::from_mins(30));
+        world.script(|what| exit(u8::from(what.run_id == "by hand")));
+        world.trigger("d", "by hand").await;
+        world.settle().await;
+        world.pass_time(Span::from_mins(30));
+        world.settle().await;
+        let ti = world.ti("d", "scheduled__2026-03-01T01:00:00Z", "t").await;
+        assert_eq!(ti.state.as_str() == "none", blocks, "catchup: {catchup}");
+    }
+}

@@ -1,12 +1,13 @@
 //! The run before: `depends_on_past` and `wait_for_downstream`, with Airflow's meaning.
 //!
-//! The run before is the one with the next smaller logical date; slots that were missed are passed
-//! over, and the first run has none. A task is looked up there by its name, since a version may have
+//! The run before is the one with the next smaller logical date (with `catchup: true`, of those that no
+//! person triggered); slots that were missed are passed over, and the first run has none. A task is looked up there by its name, since a version may have
 //! other tasks in another order; a version without it cannot hold it up.
 
 use crate::Cx;
 use crate::catalog::Version;
 use crate::error::EngineError;
+use fencepost_core::schedule::Catchup;
 use fencepost_core::state::TiState;
 use fencepost_store::Tx;
 use fencepost_store::query::run::{self, Run};
@@ -38,7 +39,10 @@ pub(crate) async fn standing(
 ) -> Result<Option<Past>, EngineError> {
     let run = run::by_pks(tx, &[head.key.run_pk]).await?.pop();
     let Some(date) = run.and_then(|run| run.logical_date) else { return Ok(None) };
-    let Some(before) = run::previous(tx, &head.dag_id, date).await? else { return Ok(None) };
+    // As in Airflow: with `catchup: true` the runs of the schedule follow each other alone.
+    let manual = version.dag.timing.catchup != Catchup::All;
+    let before = run::previous(tx, &head.dag_id, date, manual).await?;
+    let Some(before) = before else { return Ok(None) };
     let there = match cx.catalog.version(tx, before.version_pk).await {
         Ok(there) => there,
         // Nobody can say what it ran: it is asked again when its version can be read.

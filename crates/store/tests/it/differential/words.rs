@@ -272,7 +272,7 @@ run_reopen run
 run_set_unfinished run n
 run_overdue past limit
 run_next_deadline
-run_previous dag past
+run_previous dag past flag
 run_list dag past run limit
 run_active dag limit
 run_pause run flag

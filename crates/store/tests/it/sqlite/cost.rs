@@ -116,7 +116,7 @@ const ASKED: &[(&str, &[&str])] = &[
     ("run_active", &["d", "16"]),
     ("run_overdue", &["10", "200"]),
     ("run_next_deadline", &[]),
-    ("run_previous", &["d", "1000001"]),
+    ("run_previous", &["d", "1000001", "1"]),
     ("dag_due", &["10", "50"]),
     ("dag_next_due", &[]),
     ("look", &[]),
