@@ -11,6 +11,7 @@ mod schema;
 mod stored_form;
 mod template_checks;
 mod templates;
+mod timing_mistakes;
 
 use fencepost_core::dag::Dag;
 use fencepost_dagfile::{Diagnostic, parse};

@@ -3,7 +3,7 @@
 use super::{findings, task};
 
 /// A file and all that is said about it.
-fn check(text: &str, expected: &[&str]) {
+pub(crate) fn check(text: &str, expected: &[&str]) {
     assert_eq!(findings(text), expected, "{text}");
 }
 
@@ -368,30 +368,6 @@ fn schedules() {
         "5",
         "1:11 error [wrong-type] `schedule` must be a cron expression, a list of them, \
         or a mapping, not the number 5 | write a cron expression such as \"0 5 * * *\"",
-    );
-}
-
-#[test]
-fn dates_and_catchup() {
-    check(
-        "schedule: '@daily'\ncatchup: true\ntasks: {a: {run: x}}\n",
-        &["2:10 error [no-start-date] `catchup: true` without a `start_date` | \
-         say from when: start_date: 2026-01-01"],
-    );
-    check(
-        "start_date: 2026-02-01\nend_date: 2026-01-01\ntasks: {a: {run: x}}\n",
-        &["2:11 error [bad-date] `end_date` is before `start_date` | \
-         `start_date` is 2026-02-01T00:00:00.000Z"],
-    );
-    check(
-        "start_date: 2026-02-30\ncatchup: maybe\noverlap: drop\ntasks: {a: {run: x}}\n",
-        &[
-            "1:13 error [bad-date] `start_date` must be a date or an instant, \
-         not the text `2026-02-30` | write 2026-01-31 or 2026-01-31T05:00:00Z",
-            "2:10 error [wrong-type] `catchup` must be true, false or next, not the text `maybe` | ",
-            "3:10 error [bad-value] `overlap` cannot be `drop` | \
-             one of queue, skip, latest, replace",
-        ],
     );
 }
 
