@@ -48,6 +48,9 @@ codes! {
     NoSuchTask "no-such-task" 404 "The run has no such task instance";
     NoSuchAttempt "no-such-attempt" 404 "There is no such attempt";
     NoSuchPool "no-such-pool" 404 "There is no such pool";
+    NoSuchVariable "no-such-variable" 404 "There is no such variable";
+    NoSuchConnection "no-such-connection" 404 "There is no such connection";
+    NoSuchSecret "no-such-secret" 404 "There is no such secret";
     NoSuchWorker "no-such-worker" 404 "There is no such worker";
     NoSuchIncident "no-such-incident" 404 "There is no such incident";
     NoSuchBackfill "no-such-backfill" 404 "There is no such backfill";
@@ -61,6 +64,7 @@ codes! {
     Paused "paused" 409 "It is paused";
     InactiveDag "inactive-dag" 409 "The DAG's file is gone";
     PoolInUse "pool-in-use" 409 "The pool is in use or protected";
+    VaultClosed "vault-closed" 409 "No key here opens it";
     LastAdminToken "last-admin-token" 409 "It is the last token of an admin";
     StaleFencingToken "stale-fencing-token" 409 "A newer attempt exists";
     StaleHome "stale-home" 409 "A later process of the home has registered";

@@ -12,6 +12,7 @@ mod home_upkeep;
 mod hooks;
 mod identity;
 mod journal;
+mod keyring;
 mod logs;
 mod member;
 mod outliving;
@@ -134,6 +135,7 @@ impl Node {
         let cx = Cx::new(store, surroundings::env(), engine_settings(&options));
         prepare(&cx, path, &installation_id).await?;
         // Bound before anything runs, since the tasks are told where it is; served at the end.
+        let keyring = keyring::load(settings, keyring::Absent::Make)?;
         let listener = serve::bind(settings).await?;
         let scraped = serve::bind_metrics(settings).await?;
         worker_settings.api = Some(serve::for_tasks(settings, &listener));
@@ -172,6 +174,7 @@ impl Node {
             trouble: Arc::new(trouble),
             logs: Arc::new(HomeLogs(path.clone())),
             execution: Some((execution, Serves::Attempts)),
+            keyring,
             stopped,
         };
         let (address, _) = serve::listen(&cx, &options, listener, parts);

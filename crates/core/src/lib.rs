@@ -5,6 +5,7 @@
 //! JSON value of a user (params, `expand` elements, outputs).
 
 pub mod audit;
+pub mod connection;
 pub mod dag;
 pub mod guard;
 pub mod hook;

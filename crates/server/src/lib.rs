@@ -10,3 +10,4 @@ pub mod metrics;
 pub mod render;
 pub mod rest;
 pub mod tls;
+pub mod vault;

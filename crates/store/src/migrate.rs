@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011_retention.sql"),
     include_str!("migrations/0012_mapped.sql"),
     include_str!("migrations/0013_backfill.sql"),
+    include_str!("migrations/0014_vault.sql"),
 ];
 
 /// The version of the schema that this program works with.

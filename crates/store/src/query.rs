@@ -23,6 +23,7 @@ pub mod retention;
 pub mod run;
 pub mod signing_key;
 pub mod task_instance;
+pub mod vault;
 pub mod vitals;
 pub mod xcom;
 
@@ -62,6 +63,7 @@ pub fn all_statements() -> Vec<Stmt> {
         task_instance::STATEMENTS,
         task_instance::expand::STATEMENTS,
         task_instance::forward::STATEMENTS,
+        vault::STATEMENTS,
         vitals::STATEMENTS,
         xcom::STATEMENTS,
     ]

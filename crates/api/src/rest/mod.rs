@@ -25,6 +25,7 @@ mod run;
 mod system;
 mod task;
 mod token;
+mod vault;
 mod worker;
 
 pub use attempt::{Attempt, AttemptQuery, Evidence};
@@ -46,6 +47,7 @@ pub use run::{Run, RunPatch, RunQuery, TriggerRun};
 pub use system::{ConfigValue, Doctor, Health, HealthComponent, Version, Violation};
 pub use task::{HeldTask, Output, Outputs, Rendered, RenderedField, TaskInstance, TaskQuery};
 pub use token::{Token, TokenCreate, TokenCreated};
+pub use vault::{ConnectionTest, Kept, KeptPut, KeptQuery, Rotated};
 pub use worker::{ConfirmDead, Finding, Worker, WorkerQuery};
 
 /// An instant: RFC 3339, UTC, milliseconds (`2026-11-30T07:52:31.123Z`).

@@ -52,6 +52,8 @@ pub enum Permission {
     RunRead,
     RunWrite,
     PoolWrite,
+    SecretWrite,
+    SecretReveal,
     WorkerWrite,
     SystemRead,
     ConfigRead,
@@ -68,6 +70,8 @@ impl Permission {
             Self::RunRead => "run:read",
             Self::RunWrite => "run:write",
             Self::PoolWrite => "pool:write",
+            Self::SecretWrite => "secret:write",
+            Self::SecretReveal => "secret:reveal",
             Self::WorkerWrite => "worker:write",
             Self::SystemRead => "system:read",
             Self::ConfigRead => "config:read",
@@ -116,8 +120,10 @@ impl Role {
             P::DagWrite | P::RunWrite => {
                 matches!(self, Self::Operator | Self::Author | Self::Admin)
             }
-            P::PoolWrite | P::WorkerWrite => matches!(self, Self::Operator | Self::Admin),
-            P::ConfigRead | P::TokenWrite => matches!(self, Self::Admin),
+            P::PoolWrite | P::SecretWrite | P::WorkerWrite => {
+                matches!(self, Self::Operator | Self::Admin)
+            }
+            P::ConfigRead | P::SecretReveal | P::TokenWrite => matches!(self, Self::Admin),
         }
     }
 }
@@ -203,6 +209,20 @@ routes! {
     POOL_SHOW "pool_show" Get "/pools/{name}" DagRead "-> Pool";
     POOL_PUT "pool_put" Put "/pools/{name}" PoolWrite "PoolPut -> Pool";
     POOL_DELETE "pool_delete" Delete "/pools/{name}" PoolWrite "-> 204; 409 pool-in-use";
+    VARIABLE_LIST "variable_list" Get "/variables" DagRead "KeptQuery -> Page<Kept>, by name; masked, or all with `reveal` (secret:reveal)";
+    VARIABLE_SHOW "variable_show" Get "/variables/{key}" DagRead "KeptQuery -> Kept; masked, unless `reveal` (secret:reveal)";
+    VARIABLE_PUT "variable_put" Put "/variables/{key}" SecretWrite "KeptPut -> Kept, masked";
+    VARIABLE_DELETE "variable_delete" Delete "/variables/{key}" SecretWrite "-> 204";
+    CONNECTION_LIST "connection_list" Get "/connections" DagRead "KeptQuery -> Page<Kept>, by name; masked, or all with `reveal` (secret:reveal)";
+    CONNECTION_SHOW "connection_show" Get "/connections/{id}" DagRead "KeptQuery -> Kept; masked, unless `reveal` (secret:reveal)";
+    CONNECTION_PUT "connection_put" Put "/connections/{id}" SecretWrite "KeptPut -> Kept, masked";
+    CONNECTION_DELETE "connection_delete" Delete "/connections/{id}" SecretWrite "-> 204";
+    SECRET_LIST "secret_list" Get "/secrets" DagRead "KeptQuery -> Page<Kept>, by name; names only";
+    SECRET_SHOW "secret_show" Get "/secrets/{name}" DagRead "KeptQuery -> Kept; masked, unless `reveal` (secret:reveal)";
+    SECRET_PUT "secret_put" Put "/secrets/{name}" SecretWrite "KeptPut -> Kept, masked";
+    SECRET_DELETE "secret_delete" Delete "/secrets/{name}" SecretWrite "-> 204";
+    CONNECTION_TEST "connection_test" Post "/connections/{id}:test" SecretWrite "-> ConnectionTest: whether its host answers";
+    VAULT_ROTATE "vault_rotate" Post "/secrets:rotate" SecretReveal "-> Rotated; everything is sealed anew with the first key";
     WORKER_LIST "worker_list" Get "/workers" SystemRead "WorkerQuery -> Page<Worker>, by name";
     WORKER_SHOW "worker_show" Get "/workers/{id}" SystemRead "-> Worker; `id` may be a name: its newest incarnation";
     WORKER_DRAIN "worker_drain" Post "/workers/{id}:drain" WorkerWrite "Action, DryRun -> Worker; claims nothing more";

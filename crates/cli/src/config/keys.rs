@@ -100,6 +100,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("retention.events", Length, Value("90d"), "events that are of no run, incidents and dead credentials are kept this long"),
     key("limits.log_bytes", Count(65_536, u32::MAX), Value("67108864"), "most bytes of one attempt's log; the middle is dropped"),
     key("limits.output_bytes", Count(1_024, 67_108_864), Value("1048576"), "(no effect in this version) most bytes of one attempt's outputs"),
+    key("secrets.key_file", Path, InHome("{home}/secrets.key"), "keys that variables, connections and secrets are sealed with, one a line, the first seals; standalone makes it"),
+    key("secrets.keys", Text, Unset, "the same keys themselves, separated by commas; they go before key_file"),
     key("metrics.listen", Address, Unset, "a second address that serves /metrics alone; a scheduler listens nowhere else unless told"),
     key("metrics.anonymous", OneOf(&["true", "false"]), Value("false"), "/metrics answers without a token"),
     key("logging.level", OneOf(&["error", "warn", "info", "debug", "trace"]), Value("info"), "what servers and schedulers write to stderr"),
@@ -121,6 +123,7 @@ pub(crate) const SECTIONS: &[&str] = &[
     "auth",
     "logging",
     "metrics",
+    "secrets",
 ];
 
 impl Key {
@@ -139,6 +142,7 @@ impl Key {
     pub(crate) fn shown(&self, value: &str) -> String {
         match self.name {
             "store.url" => without_password(value),
+            "secrets.keys" => "***".into(),
             "alerts.ping_url" => without_path(value),
             _ => value.to_owned(),
         }

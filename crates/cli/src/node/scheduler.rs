@@ -6,7 +6,7 @@
 use super::member::{Member, Membership};
 use super::ping::Pinger;
 use super::serve::{self, Address, Parts};
-use super::{DagFolder, Options, StoreLogs, effects, keep, shared, spawn_passes};
+use super::{DagFolder, Options, StoreLogs, effects, keep, keyring, shared, spawn_passes};
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::state::JobKind;
@@ -33,6 +33,7 @@ impl Scheduler {
     /// Starts it; `listens`: on the configured address, for people.
     pub(crate) async fn start(options: &Options, listens: bool) -> Outcome<Self> {
         let settings = &options.settings;
+        let keyring = keyring::load(settings, keyring::Absent::DoWithout)?;
         let listener = if listens { Some(serve::bind(settings).await?) } else { None };
         let scraped = serve::bind_metrics(settings).await?;
         let membership = shared::open_as(options, JobKind::Scheduler).await?;
@@ -51,6 +52,7 @@ impl Scheduler {
         let address = listener.map(|listener| {
             let cx = &membership.cx;
             let parts = Parts {
+                keyring: Arc::clone(&keyring),
                 health: Arc::clone(&health),
                 trouble: Arc::new(|| None),
                 logs: Arc::new(StoreLogs::new(cx.store.clone())),

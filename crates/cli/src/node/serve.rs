@@ -13,6 +13,7 @@ use fencepost_server::execution::http::{Serves, routes};
 use fencepost_server::metrics::{self, Metrics};
 use fencepost_server::rest::{LogSource, RestState, router};
 use fencepost_server::tls::{self, TlsListener};
+use fencepost_server::vault::Keyring;
 use fencepost_worker::supervisor::TaskApi;
 use std::fs::File;
 use std::io::Write;
@@ -53,6 +54,8 @@ pub(super) struct Parts {
     pub(super) logs: Arc<dyn LogSource>,
     /// `None`: people alone.
     pub(super) execution: Option<(Execution, Serves)>,
+    /// What opens variables, connections and secrets.
+    pub(super) keyring: Arc<Keyring>,
     pub(super) stopped: watch::Receiver<bool>,
 }
 
@@ -189,6 +192,7 @@ pub(super) fn listen(
         version: env!("CARGO_PKG_VERSION").into(),
         started_at: crate::clock::now(),
         worker_trouble: parts.trouble,
+        keyring: parts.keyring,
         stop: parts.stopped.clone(),
     });
     let version = env!("CARGO_PKG_VERSION").into();

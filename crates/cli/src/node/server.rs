@@ -5,7 +5,7 @@
 
 use super::member::{Member, Membership, told};
 use super::serve::{self, Address, Parts, Serving};
-use super::{Options, StoreLogs, shared};
+use super::{Options, StoreLogs, keyring, shared};
 use crate::error::Outcome;
 use fencepost_core::state::JobKind;
 use fencepost_engine::drive::SharedHealth;
@@ -29,6 +29,7 @@ impl Server {
     /// Starts it; returns once it serves.
     pub(crate) async fn start(options: &Options) -> Outcome<Self> {
         // Before anything is written: settings that cannot be kept change nothing.
+        let keyring = keyring::load(&options.settings, keyring::Absent::DoWithout)?;
         let listener = serve::bind(&options.settings).await?;
         let scraped = serve::bind_metrics(&options.settings).await?;
         let membership = shared::open_as(options, JobKind::Server).await?;
@@ -42,6 +43,7 @@ impl Server {
             trouble: Arc::new(|| None),
             logs: Arc::new(StoreLogs::new(cx.store.clone())),
             execution: Some((Execution::new(cx.clone()).until(stopped.clone()), Serves::Workers)),
+            keyring,
             stopped,
         };
         let (address, serving) = serve::listen(&cx, options, listener, parts);

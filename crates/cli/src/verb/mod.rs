@@ -5,6 +5,7 @@ mod attempts;
 mod backfill;
 mod completion;
 mod config;
+mod connections;
 mod context;
 mod dags;
 mod db;
@@ -18,6 +19,7 @@ mod held;
 mod incidents;
 mod init;
 mod inspect;
+mod kept;
 mod logs;
 mod look;
 mod own_attempt;
@@ -30,12 +32,14 @@ mod runs;
 mod schedule;
 mod scheduler;
 mod schema;
+mod secrets;
 mod server;
 mod standalone;
 mod target;
 mod tasks;
 mod tokens;
 mod validate;
+mod variables;
 mod version;
 mod worker;
 mod workers;
@@ -80,6 +84,12 @@ pub(crate) enum Verb {
     Inspect(inspect::InspectArgs),
     #[command(subcommand)]
     Pools(pools::Pools),
+    #[command(subcommand)]
+    Variables(variables::Variables),
+    #[command(subcommand)]
+    Connections(connections::Connections),
+    #[command(subcommand)]
+    Secrets(secrets::Secrets),
     #[command(subcommand)]
     Config(config::Config),
     #[command(subcommand)]
@@ -128,6 +138,9 @@ impl Verb {
             Self::Workers(args) => workers::run(cx, args),
             Self::Inspect(args) => inspect::run(cx, &args),
             Self::Pools(args) => pools::run(cx, args),
+            Self::Variables(args) => variables::run(cx, args),
+            Self::Connections(args) => connections::run(cx, args),
+            Self::Secrets(args) => secrets::run(cx, args),
             Self::Config(args) => config::run(cx, args),
             Self::Context(args) => context::run(cx, args),
             Self::Db(args) => db::run(cx, args),

@@ -6,6 +6,7 @@ mod dag;
 mod event;
 mod held;
 mod incident;
+mod kept;
 pub(crate) mod run;
 mod system;
 mod task;

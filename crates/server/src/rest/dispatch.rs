@@ -4,8 +4,8 @@ use super::answer::Done;
 use super::call::Call;
 use super::failure::Failure;
 use super::{
-    attempts, backfills, dags, events, health, held, incidents, logs, marks, openapi, pools,
-    rendered, runs, schedule, system, tasks, tokens, workers,
+    attempts, backfills, connections, dags, events, health, held, incidents, logs, marks, openapi,
+    pools, rendered, runs, schedule, system, tasks, tokens, vault, workers,
 };
 use fencepost_api::problem::ProblemCode;
 use std::future::ready;
@@ -83,6 +83,20 @@ fn handle(call: &Call) -> Answering<'_> {
         "pool_show" => boxed(|| pools::show(call)),
         "pool_put" => boxed(|| pools::put(call)),
         "pool_delete" => boxed(|| pools::delete(call)),
+        "variable_list" => boxed(|| vault::list(call, vault::Kind::Variable)),
+        "variable_show" => boxed(|| vault::show(call, vault::Kind::Variable)),
+        "variable_put" => boxed(|| vault::put(call, vault::Kind::Variable)),
+        "variable_delete" => boxed(|| vault::delete(call, vault::Kind::Variable)),
+        "connection_list" => boxed(|| vault::list(call, vault::Kind::Connection)),
+        "connection_show" => boxed(|| vault::show(call, vault::Kind::Connection)),
+        "connection_put" => boxed(|| vault::put(call, vault::Kind::Connection)),
+        "connection_delete" => boxed(|| vault::delete(call, vault::Kind::Connection)),
+        "secret_list" => boxed(|| vault::list(call, vault::Kind::Secret)),
+        "secret_show" => boxed(|| vault::show(call, vault::Kind::Secret)),
+        "secret_put" => boxed(|| vault::put(call, vault::Kind::Secret)),
+        "secret_delete" => boxed(|| vault::delete(call, vault::Kind::Secret)),
+        "connection_test" => boxed(|| connections::test(call)),
+        "vault_rotate" => boxed(|| vault::rotate(call)),
         "worker_list" => boxed(|| workers::list(call)),
         "worker_show" => boxed(|| workers::show(call)),
         "worker_drain" => boxed(|| workers::drain(call)),

@@ -12,6 +12,7 @@ mod attempt_view;
 mod attempts;
 mod backfills;
 mod call;
+mod connections;
 mod cursor;
 mod dag_view;
 mod dags;
@@ -37,6 +38,7 @@ mod task_view;
 mod tasks;
 mod timings;
 mod tokens;
+mod vault;
 mod workers;
 
 pub(crate) use answer::{Answer, Done, response};
@@ -47,6 +49,7 @@ pub use system::doctor_report;
 pub use tokens::create_token;
 pub use workers::inspection;
 
+use crate::vault::Keyring;
 use axum::Router;
 use axum::routing::any;
 use fencepost_api::rest::ConfigValue;
@@ -72,6 +75,8 @@ pub struct RestState {
     pub started_at: Timestamp,
     /// What keeps this process's worker from working, if anything does.
     pub worker_trouble: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+    /// What opens variables, connections and secrets.
+    pub keyring: Arc<Keyring>,
     /// Becomes true when the process is to end: long polls are answered at once.
     pub stop: watch::Receiver<bool>,
 }

@@ -25,6 +25,7 @@ use fencepost_server::auth::ensure_owner_token;
 use fencepost_server::metrics::{Metrics, routes};
 use fencepost_server::render;
 use fencepost_server::rest::{RestState, router};
+use fencepost_server::vault::Keyring;
 use fencepost_store::query::{installation, pool};
 use fencepost_store::{Store, StoreClock};
 use serde_json::Value;
@@ -85,6 +86,8 @@ pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), Into::into)
 }
 
+/// Of nothing that anybody keeps.
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const START: &str = "2026-09-22T05:00:00Z";
 
 impl Fixture {
@@ -120,6 +123,7 @@ impl Fixture {
             version: "1.2.3".into(),
             started_at: began,
             worker_trouble: Arc::new(move || told.lock().unwrap().clone()),
+            keyring: Arc::new(Keyring::parse(KEY).unwrap()),
             stop: stopped,
         };
         let metrics = Metrics {

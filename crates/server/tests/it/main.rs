@@ -18,3 +18,4 @@ mod polling;
 mod requests;
 mod system;
 mod tokens;
+mod vault;

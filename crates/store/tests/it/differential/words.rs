@@ -290,6 +290,11 @@ run_delete_xcoms run
 run_delete_tis run
 run_delete_attempts run
 run_delete run
+*vault_set name name word word now name
+vault_get name name
+vault_page name name limit
+vault_delete name name
+vault_reseal name name word word
 signing_key_make uuid now
 signing_key_load
 *ti_insert run task map name dag istate n pool n n n flag recheck word? now? now?
