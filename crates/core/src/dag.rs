@@ -248,8 +248,22 @@ pub enum Action {
     Command(Vec<String>),
     /// A Python function, `module:function`.
     Python(String),
+    /// A run of another DAG, made in the commit in which the task succeeds.
+    TriggerDag(TriggerDag),
     /// Nothing: it succeeds when its turn comes, without an attempt.
     Noop,
+}
+
+/// The run that a task triggers; all text is a template.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TriggerDag {
+    pub dag_id: String,
+    /// `None`: an id of its own, as for a person's trigger.
+    pub run_id: Option<String>,
+    /// `None`: the instant at which it is made.
+    pub logical_date: Option<String>,
+    /// Values; one that is an expression in `{{ }}` keeps the type of what it gives.
+    pub params: Vec<(String, Value)>,
 }
 
 /// Where a task may run, and how many of it.

@@ -12,7 +12,7 @@ use crate::diagnostic::Findings;
 use crate::yaml::Node;
 use fencepost_core::dag::{
     Action, Containment, Dag, Elements, OnDisconnect, OnLost, OutputType, Param, Replace, Task,
-    TaskIndex, WeightRule,
+    TaskIndex, TriggerDag, WeightRule,
 };
 use fencepost_core::id::TaskId;
 use fencepost_core::retry::{RetryAction, RetryRule};
@@ -106,6 +106,7 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
         Action::Run(script) => out.insert("run".into(), json!(script)),
         Action::Command(words) => out.insert("command".into(), json!(words)),
         Action::Python(path) => out.insert("python".into(), json!(path)),
+        Action::TriggerDag(of) => out.insert("trigger_dag".into(), trigger(of)),
         Action::Noop => out.insert("noop".into(), json!(true)),
     };
     if !task.depends_on.is_empty() {
@@ -137,6 +138,19 @@ fn elements((name, elements): &(String, Elements)) -> (String, Value) {
         Elements::Template(text) => json!(text),
     };
     (name.clone(), value)
+}
+
+fn trigger(of: &TriggerDag) -> Value {
+    let mut out = Map::from_iter([("dag_id".to_owned(), json!(of.dag_id))]);
+    for (name, text) in [("run_id", &of.run_id), ("logical_date", &of.logical_date)] {
+        if let Some(text) = text {
+            out.insert(name.into(), json!(text));
+        }
+    }
+    if !of.params.is_empty() {
+        out.insert("params".into(), of.params.iter().cloned().collect());
+    }
+    Value::Object(out)
 }
 
 /// The keys that may also stand in `default_args`, but `env`, which is laid over and not replaced.

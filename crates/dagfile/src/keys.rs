@@ -65,6 +65,8 @@ pub(crate) enum Shape {
     RetryPolicy,
     /// A program with arguments, as text or as a list.
     Program,
+    /// The name of a DAG, or what its run is like.
+    TriggerDag,
     /// Only `true`.
     True,
     /// Known, refused by name.

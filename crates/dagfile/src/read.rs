@@ -14,6 +14,7 @@ mod retry;
 mod task;
 mod templates;
 mod timing;
+mod trigger;
 
 pub(crate) use outputs::output_types;
 pub(crate) use task::Draft;

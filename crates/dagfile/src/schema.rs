@@ -95,6 +95,17 @@ fn shape(shape: Shape) -> Value {
             json!({ "type": "array", "items": { "$ref": "#/definitions/retry_rule" } })
         }
         Shape::Program => json!({ "type": ["string", "array"], "items": scalar() }),
+        Shape::TriggerDag => json!({ "anyOf": [{ "type": "string" }, {
+            "type": "object",
+            "properties": {
+                "dag_id": { "type": "string" },
+                "run_id": { "type": "string" },
+                "logical_date": { "type": "string" },
+                "params": { "type": "object" },
+            },
+            "required": ["dag_id"],
+            "additionalProperties": false,
+        }] }),
         Shape::True => json!({ "const": true }),
         Shape::Later => json!({ "x-since": "later" }),
     }

@@ -53,13 +53,17 @@ pub fn evaluate(expression: &str, context: &Context) -> Result<bool, TemplateErr
     engine::evaluate(bare, context.to_value()).map_err(|error| explain("when", &error, context))
 }
 
-/// What an expression gives: `"{{ outputs.list.files }}"`, as JSON.
+/// What a template gives: the value of an expression (`"{{ outputs.list.files }}"`) as JSON, else the
+/// text that it renders to.
 pub fn value_of(
     field: &str,
-    expression: &str,
+    template: &str,
     context: &Context,
 ) -> Result<serde_json::Value, TemplateError> {
-    let (bare, _) = expression_of(expression);
+    if !is_expression(template) {
+        return render(field, template, context).map(serde_json::Value::String);
+    }
+    let (bare, _) = expression_of(template);
     engine::value_of(bare, context.to_value()).map_err(|error| explain(field, &error, context))
 }
 

@@ -83,6 +83,10 @@ fn mentions_outputs(task: &fencepost_core::dag::Task) -> bool {
         Action::Command(argv) => argv.iter().any(|arg| speaks(arg)),
         // A function may ask for any of them.
         Action::Python(_) => true,
+        Action::TriggerDag(of) => {
+            let values = of.params.iter().map(|(_, value)| value.to_string());
+            values.chain([of.dag_id.clone()]).chain(of.run_id.clone()).any(|text| speaks(&text))
+        }
         Action::Noop => false,
     };
     let speaks_of_elements = |elements: &Elements| match elements {

@@ -26,7 +26,7 @@ pub struct Env {
     pub decode: Arc<Decode>,
     /// Evaluates a `when`.
     pub evaluate: Arc<Evaluate>,
-    /// What a key of `expand` (the first argument) is mapped over.
+    /// What the template of a field (the first argument) gives: a value, or text.
     pub value: Arc<ValueOf>,
 }
 

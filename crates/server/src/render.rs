@@ -60,9 +60,9 @@ fn mapped(task: &Task, ti: &Ti) -> Vec<(String, Value)> {
     given.unwrap_or_else(|| map_element(task, ti.key.map_index)).into_iter().collect()
 }
 
-/// Evaluates what a key of `expand` is mapped over: the engine's function for it.
-pub fn elements(key: &str, expression: &str, facts: &Facts) -> Result<Value, String> {
-    value_of(&format!("expand.{key}"), expression, &context(facts)).map_err(|e| e.to_string())
+/// The value of a template of a field that the engine itself works with: its function for it.
+pub fn value(field: &str, template: &str, facts: &Facts) -> Result<Value, String> {
+    value_of(field, template, &context(facts)).map_err(|error| error.to_string())
 }
 
 /// Evaluates a `when`: the engine's function for it.
@@ -98,7 +98,7 @@ pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
     let working_dir = task.working_dir.as_deref();
     let python = match &task.action {
         Action::Python(path) => Some(path.clone()),
-        Action::Run(_) | Action::Command(_) | Action::Noop => None,
+        Action::Run(_) | Action::Command(_) | Action::TriggerDag(_) | Action::Noop => None,
     };
     Ok(Work {
         argv,
@@ -146,7 +146,7 @@ fn action(task: &Task, context: &Context) -> Result<Rendered, TemplateError> {
             Ok((argv.iter().map(one).collect::<Result<_, _>>()?, None))
         }
         Action::Python(_) => Ok((vec![PYTHON.into(), "-u".into()], Some(CALL.into()))),
-        Action::Noop => Ok((vec!["true".into()], None)),
+        Action::TriggerDag(_) | Action::Noop => Ok((vec!["true".into()], None)),
     }
 }
 

@@ -177,7 +177,7 @@ impl Sim {
             random: Arc::new(move || random.bits()),
             decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|e| e.to_string())),
             evaluate: Arc::new(render::condition),
-            value: Arc::new(render::elements),
+            value: Arc::new(render::value),
         }
     }
 

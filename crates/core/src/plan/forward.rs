@@ -81,6 +81,8 @@ pub enum Move {
     WaitForPast,
     /// The rule is met; `when` must be evaluated first.
     Evaluate,
+    /// Its turn has come: it makes a run of another DAG.
+    Trigger,
     /// Its turn has come; what it is mapped over must be evaluated first.
     Expand,
     /// Apply this event to all its instances.
@@ -114,6 +116,7 @@ pub fn decide(dag: &Dag, task: TaskIndex, counts: &UpstreamCounts, gates: Gates)
 
 fn ready(action: &Action) -> Move {
     match action {
+        Action::TriggerDag(_) => Move::Trigger,
         Action::Noop => Move::Apply(TiEvent::Complete, "noop"),
         Action::Run(_) | Action::Command(_) | Action::Python(_) => {
             Move::Apply(TiEvent::Ready, "trigger_rule")

@@ -2,7 +2,7 @@
 
 use super::Shape::{
     Choice, Codes, Duration, Env, Expand, Flag, Later, Name, Outputs, Program, RetryPolicy,
-    TaskNames, Text, True, Whole, Words,
+    TaskNames, Text, TriggerDag, True, Whole, Words,
 };
 use super::{Key, Level, MANY, Shape};
 use fencepost_core::trigger_rule::TriggerRule;
@@ -41,7 +41,12 @@ pub(super) static KEYS: &[Key] = &[
     task("sql", Later, "SQL in one fenced transaction."),
     task("container", Later, "A container."),
     task("wait", Later, "A deferred wait; it costs no worker slot."),
-    task("trigger_dag", Later, "A run of another DAG."),
+    task(
+        "trigger_dag",
+        TriggerDag,
+        "A run of another DAG, made in the commit in which the task succeeds.",
+    )
+    .template(),
     task("noop", True, "Nothing: the task succeeds when its turn comes."),
     task("depends_on", TaskNames, "The tasks that come before it.").or("[]"),
     both(

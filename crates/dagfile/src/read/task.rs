@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, item_type, wrong_type};
 use super::templates::{self, Template};
-use super::{NAME_RULE, env, expand, outputs, retry};
+use super::{NAME_RULE, env, expand, outputs, retry, trigger};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
@@ -86,7 +86,7 @@ fn action(
         // A misspelt key may have been meant as the action.
         if is_sound {
             let message = format!("`{}` does nothing", task.key);
-            let hint = "give it one of run, command, python, noop: true";
+            let hint = "give it one of run, command, python, trigger_dag, noop: true";
             findings.error(task.key_place, "no-action", message, hint);
         }
         return (Action::Noop, true);
@@ -95,6 +95,7 @@ fn action(
         "run" => run(fields, first, findings),
         "command" => command(fields, first, findings),
         "python" => python(fields, first, findings),
+        "trigger_dag" => trigger::read(fields, first, findings).map(Action::TriggerDag),
         "noop" => noop(fields, first, findings),
         _ => None,
     };

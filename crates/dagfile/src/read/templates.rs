@@ -1,7 +1,7 @@
 //! Which fields are templates, and of what kind.
 
-use super::env;
 use super::fields::Fields;
+use super::{env, trigger};
 use crate::template;
 use crate::yaml::{Entry, Node};
 
@@ -62,6 +62,7 @@ pub(super) fn of<'a>(fields: &Fields<'a>) -> Vec<Template<'a>> {
         let (field, kind) = (format!("expand.{}", entry.key), TemplateKind::Elements);
         templates.push(Template { field, node: &entry.value, kind });
     }
+    templates.extend(trigger::templates(fields));
     templates.extend(env::templates(fields));
     templates
 }

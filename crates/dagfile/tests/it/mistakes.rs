@@ -171,7 +171,7 @@ fn names_and_keys() {
 fn actions() {
     check(
         "tasks:\n  a:\n",
-        &["2:3 error [no-action] `a` does nothing | give it one of run, command, noop: true"],
+        &["2:3 error [no-action] `a` does nothing | give it one of run, command, python, trigger_dag, noop: true"],
     );
     check(
         "tasks:\n  a: echo\n",

@@ -10,6 +10,7 @@ use fencepost_core::params;
 use fencepost_core::schedule::Calendar;
 use fencepost_core::state::RunType;
 use fencepost_core::time::Timestamp;
+use fencepost_store::Tx;
 use fencepost_store::query::dag;
 use fencepost_store::query::event;
 use fencepost_store::query::run::{self, NewRun, Run};
@@ -40,13 +41,25 @@ pub struct TriggerRequest {
 /// Makes a queued run.
 pub async fn trigger(cx: &Cx, request: TriggerRequest) -> Result<Run, EngineError> {
     let tx = cx.store.begin("trigger").await?;
-    let row = dag::get(&tx, &request.dag_id)
+    let run = make_run(cx, &tx, request).await?;
+    tx.commit().await?;
+    cx.wakes.engine();
+    Ok(run)
+}
+
+/// Makes a queued run within a transaction; a refusal has no effect.
+pub(crate) async fn make_run(
+    cx: &Cx,
+    tx: &Tx,
+    request: TriggerRequest,
+) -> Result<Run, EngineError> {
+    let row = dag::get(tx, &request.dag_id)
         .await?
         .ok_or_else(|| Refusal::NoDag(request.dag_id.clone()))?;
     if !row.is_active {
         return Err(Refusal::Inactive(request.dag_id).into());
     }
-    let version = cx.catalog.version(&tx, row.version_pk).await?;
+    let version = cx.catalog.version(tx, row.version_pk).await?;
     let params = merge_params(&version.dag, &request.params)?;
     let now = tx.now();
     let logical_date = match request.logical_date {
@@ -73,15 +86,13 @@ pub async fn trigger(cx: &Cx, request: TriggerRequest) -> Result<Run, EngineErro
         note: request.note,
         triggered_by: request.by.clone(),
     };
-    let made = run::insert(&tx, &[new]).await?;
-    let found = super::find_run(&tx, &request.dag_id, &run_id).await?;
+    let made = run::insert(tx, &[new]).await?;
+    let found = super::find_run(tx, &request.dag_id, &run_id).await?;
     if made != [true] {
         return Err(Refusal::RunExists { dag_id: request.dag_id, run_id }.into());
     }
     let line = log::run(&found, "run_created", "queued", &request.by, "manual");
-    event::append(&tx, vec![line]).await?;
-    tx.commit().await?;
-    cx.wakes.engine();
+    event::append(tx, vec![line]).await?;
     Ok(found)
 }
 

@@ -9,6 +9,7 @@ mod expand;
 pub(crate) mod past;
 mod roll_up;
 mod settle;
+mod trigger;
 
 pub(super) use roll_up::roll_up;
 

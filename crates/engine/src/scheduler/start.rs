@@ -246,7 +246,7 @@ fn at_once(version: &Version, made: &Instances) -> Option<(TiState, &'static str
     }
     match forward::decide(&version.dag, made.task, &made.upstream, Gates::default()) {
         Move::Apply(event, reason) => Some((ti_next(TiState::None, event).ok()?, reason)),
-        Move::Wait | Move::WaitForPast | Move::Evaluate | Move::Expand => None,
+        Move::Wait | Move::WaitForPast | Move::Evaluate | Move::Expand | Move::Trigger => None,
     }
 }
 

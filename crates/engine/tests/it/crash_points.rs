@@ -219,6 +219,22 @@ macro_rules! scenario {
 }
 
 scenario!(
+    a_task_triggers_one_run_whatever_dies,
+    "
+dag_id: d
+params: {again: true}
+tasks:
+  a: {run: x}
+  t:
+    depends_on: [a]
+    when: '{{ params.again }}'
+    trigger_dag: {dag_id: d, run_id: 'after_{{ run_id }}', params: {again: false}}
+",
+    |_| exit(0),
+    &[Person::Triggers]
+);
+
+scenario!(
     a_template_gives_the_same_instances_whatever_dies,
     "
 dag_id: d

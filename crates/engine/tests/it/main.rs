@@ -8,6 +8,7 @@ mod backfills;
 mod backfills_at_once;
 mod clears;
 mod crash_points;
+mod dag_triggers;
 mod epochs;
 mod explains;
 mod graphs;

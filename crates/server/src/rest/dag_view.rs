@@ -130,6 +130,7 @@ fn dag_task(dag: &dag::Dag, task: &Task) -> DagTask {
         Action::Run(_) => "run",
         Action::Command(_) => "command",
         Action::Python(_) => "python",
+        Action::TriggerDag(_) => "trigger_dag",
         Action::Noop => "noop",
     };
     DagTask {

@@ -61,6 +61,10 @@ fn fields(facts: &Facts, context: &Context) -> Vec<RenderedField> {
                 out.push(text(format!("command[{n}]"), "command", word, context));
             }
         }
+        Action::TriggerDag(of) => {
+            let name = "trigger_dag.dag_id";
+            out.push(text(name.into(), name, &of.dag_id, context));
+        }
         Action::Python(_) | Action::Noop => {}
     }
     if let Some(when) = &task.when {

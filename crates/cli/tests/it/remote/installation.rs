@@ -77,7 +77,7 @@ fn env() -> Env {
         random: Arc::new(random),
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
         evaluate: Arc::new(render::condition),
-        value: Arc::new(render::elements),
+        value: Arc::new(render::value),
     }
 }
 

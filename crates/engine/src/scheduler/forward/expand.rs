@@ -64,10 +64,12 @@ async fn elements(
     for (key, elements) in &task.expand {
         let value = match elements {
             Elements::List(values) => Value::Array(values.clone()),
-            Elements::Template(text) => match (cx.env.value)(key, text, &facts) {
-                Ok(value) => value,
-                Err(why) => return Ok(Err(why)),
-            },
+            Elements::Template(text) => {
+                match (cx.env.value)(&format!("expand.{key}"), text, &facts) {
+                    Ok(value) => value,
+                    Err(why) => return Ok(Err(why)),
+                }
+            }
         };
         lists.push((key.clone(), value));
     }

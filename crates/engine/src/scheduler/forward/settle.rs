@@ -1,6 +1,7 @@
 //! What becomes of heads whose upstreams have moved, or that are marked.
 
 use super::expand::expand;
+use super::trigger::trigger;
 use super::{Hand, MARK_BEHIND, MARK_PAST, past};
 use crate::Cx;
 use crate::catalog::Version;
@@ -28,6 +29,7 @@ pub(super) async fn settle(
 ) -> Result<usize, EngineError> {
     let mut moves: Vec<TaskMove> = Vec::new();
     let mut marks: Vec<(TiKey, u32)> = Vec::new();
+    let mut count = 0;
     for head in heads {
         let (marked, ended) = (head.recheck > 0, head.state != TiState::None);
         // Cleared instances of a mapped task may lie behind a head that has ended.
@@ -42,6 +44,10 @@ pub(super) async fn settle(
             }
             Move::Wait | Move::Evaluate | Move::Expand => {
                 marks.extend(marked.then_some((head.key, 0)));
+            }
+            Move::Trigger => {
+                count += trigger(cx, tx, &hand.version, &head).await?;
+                marks.extend(ended.then_some((head.key, 0)));
             }
             Move::WaitForPast => marks.push((head.key, MARK_PAST)),
             Move::Apply(event, reason) => {
@@ -64,9 +70,8 @@ pub(super) async fn settle(
         let to = went.get(&(m.key.run_pk, m.key.task_index))?;
         Some(log::moved(m, to.to, &to.reason))
     };
-    let count = moved.len();
     event::append(tx, moved.iter().filter_map(line).collect()).await?;
-    Ok(count)
+    Ok(count + moved.len())
 }
 
 async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, EngineError> {
@@ -74,7 +79,7 @@ async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, 
     let mut gates = Gates::default();
     let depends_on_past = version.dag.tasks.get(task.at()).is_some_and(|task| task.depends_on_past);
     let first = forward::decide(&version.dag, task, &head.upstream, gates);
-    if depends_on_past && matches!(first, Move::Apply(..) | Move::Evaluate) {
+    if depends_on_past && first != Move::Wait {
         gates.past_ok = past::standing(cx, tx, version, head).await?.map(|past| past.is_met());
         // While it only waited, an older run may have taken its run's place.
         if head.recheck == MARK_PAST && gates.past_ok != Some(false) && !has_place(tx, head).await?
