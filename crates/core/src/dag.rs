@@ -98,6 +98,40 @@ impl Dag {
         self.tasks.get(index.at())
     }
 
+    /// The setups that a teardown depends on; it is skipped if none of them succeeded.
+    pub fn setups_of(&self, index: TaskIndex) -> Vec<u32> {
+        let is_setup = |up: &&TaskIndex| self.task(**up).is_some_and(|up| up.part == Part::Setup);
+        match self.task(index).filter(|task| task.part == Part::Teardown) {
+            Some(task) => task.depends_on.iter().filter(is_setup).map(|up| up.0).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// The tasks whose ends decide how a run ends: the last ones, teardowns aside.
+    pub fn deciding(&self, downstreams: &[Vec<TaskIndex>]) -> Vec<u32> {
+        let is_teardown =
+            |index: &TaskIndex| self.task(*index).is_some_and(|task| task.part == Part::Teardown);
+        let all = (0_u32..).zip(downstreams).map(|(index, below)| (TaskIndex(index), below));
+        let last = all
+            .clone()
+            .filter(|(index, below)| !is_teardown(index) && below.iter().all(is_teardown));
+        let last: Vec<u32> = last.map(|(index, _)| index.0).collect();
+        if !last.is_empty() {
+            return last;
+        }
+        all.filter(|(_, below)| below.is_empty()).map(|(index, _)| index.0).collect()
+    }
+
+    /// Tasks with the setups before them and the teardowns after them, which are cleared together.
+    pub fn with_setups_and_teardowns(&self, tasks: &[TaskIndex]) -> Vec<TaskIndex> {
+        let part = |index: &TaskIndex| self.task(*index).map(|task| task.part);
+        let before = ancestors(&self.tasks, tasks).into_iter();
+        let after = descendants(&self.tasks, tasks).into_iter();
+        let before = before.filter(|index| part(index) == Some(Part::Setup));
+        let after = after.filter(|index| part(index) == Some(Part::Teardown));
+        tasks.iter().copied().chain(before).chain(after).collect()
+    }
+
     /// The place of the task of that name.
     pub fn index_of(&self, task_id: &str) -> Option<TaskIndex> {
         self.tasks.iter().position(|task| task.task_id.as_str() == task_id).map(TaskIndex::new)
@@ -137,6 +171,7 @@ pub struct Task {
     pub expand: Vec<(String, Elements)>,
     pub map_index_template: Option<String>,
     pub depends_on_past: bool,
+    pub part: Part,
     /// Implies `depends_on_past`: the tasks right after it in the run before must have ended well too.
     pub wait_for_downstream: bool,
     pub limits: TaskLimits,
@@ -176,6 +211,7 @@ impl Task {
             expand: Vec::new(),
             map_index_template: None,
             depends_on_past: false,
+            part: Part::Work,
             wait_for_downstream: false,
             limits: TaskLimits::with_defaults()?,
             retry: RetryPolicy {
@@ -229,6 +265,17 @@ impl Task {
 
 fn product(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(1, u64::saturating_mul)
+}
+
+/// The part that a task plays in its DAG.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Work,
+    /// It prepares for what comes after it: what is cleared below it clears it too.
+    Setup,
+    /// It cleans up, however the tasks before it ended, if a setup that it depends on succeeded. It does
+    /// not decide how its run ends.
+    Teardown,
 }
 
 /// The elements of one key of `expand`.

@@ -11,8 +11,8 @@ mod timing;
 use crate::diagnostic::Findings;
 use crate::yaml::Node;
 use fencepost_core::dag::{
-    Action, Containment, Dag, Elements, OnDisconnect, OnLost, OutputType, Param, Replace, Task,
-    TaskIndex, TriggerDag, WeightRule,
+    Action, Containment, Dag, Elements, OnDisconnect, OnLost, OutputType, Param, Part, Replace,
+    Task, TaskIndex, TriggerDag, WeightRule,
 };
 use fencepost_core::id::TaskId;
 use fencepost_core::retry::{RetryAction, RetryRule};
@@ -118,7 +118,12 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
             out.insert(name.into(), json!(text));
         }
     }
-    if !task.expand.is_empty() {
+    match task.part {
+        Part::Work => {}
+        Part::Setup => drop(out.insert("setup".into(), json!(true))),
+        Part::Teardown => drop(out.insert("teardown".into(), json!(true))),
+    }
+    if task.is_mapped() {
         out.insert("expand".into(), task.expand.iter().map(elements).collect());
     }
     out.extend(shared(task).into_iter().filter(|(name, value)| defaults.get(name) != Some(value)));

@@ -24,7 +24,7 @@ pub struct Version {
     pub dag: Dag,
     /// Edges turned round, by task.
     pub downstreams: Vec<Vec<TaskIndex>>,
-    /// Tasks without downstreams.
+    /// The tasks that decide how a run ends.
     pub leaves: Vec<u32>,
     /// Effective priorities, by task.
     pub priorities: Vec<i32>,
@@ -35,8 +35,7 @@ pub struct Version {
 impl Version {
     fn new(version_pk: i64, version: i64, dag: Dag) -> Self {
         let downstreams = downstream_edges(&dag.tasks);
-        let leaves = (0_u32..).zip(&downstreams).filter(|(_, d)| d.is_empty()).map(|(i, _)| i);
-        let leaves = leaves.collect();
+        let leaves = dag.deciding(&downstreams);
         let priorities = priority_weights(&dag.tasks);
         let instances = instances(&dag);
         Self { version_pk, version, dag, downstreams, leaves, priorities, instances }

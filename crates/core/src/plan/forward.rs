@@ -68,6 +68,8 @@ pub struct Gates {
     pub past_ok: Option<bool>,
     /// `when`: what it evaluated to (`None`: not evaluated).
     pub when: Option<Result<bool, ()>>,
+    /// Whether one of the setups that a teardown depends on succeeded (`None`: it depends on none).
+    pub setup_ok: Option<bool>,
     /// How many instances a dynamic `expand` gives (`None`: not evaluated).
     pub width: Option<Result<usize, ()>>,
 }
@@ -98,6 +100,9 @@ pub fn decide(dag: &Dag, task: TaskIndex, counts: &UpstreamCounts, gates: Gates)
         Decision::UpstreamFailed => Move::Apply(TiEvent::UpstreamFail, "upstream_failed"),
         Decision::Ready if task.depends_on_past && gates.past_ok == Some(false) => {
             Move::WaitForPast
+        }
+        Decision::Ready if gates.setup_ok == Some(false) => {
+            Move::Apply(TiEvent::Skip, "no_setup_succeeded")
         }
         Decision::Ready => match (&task.when, gates.when) {
             (Some(_), None) => Move::Evaluate,

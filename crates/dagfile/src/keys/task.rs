@@ -62,8 +62,14 @@ pub(super) static KEYS: &[Key] = &[
         "One instance per element of these lists, or of what these templates give (their cross product).",
     ),
     task("map_index_template", Text, "What a mapped instance is called.").template(),
-    both("setup", Later, "It prepares for the tasks after it."),
-    both("teardown", Later, "It cleans up and does not decide the run's state."),
+    task("setup", Flag, "It prepares for the tasks after it, and is cleared with them.")
+        .or("false"),
+    task(
+        "teardown",
+        Flag,
+        "It cleans up, however the tasks before it ended, and does not decide the run's state.",
+    )
+    .or("false"),
     both("depends_on_past", Flag, "Its instance of the run before must have succeeded.")
         .or("false"),
     both(

@@ -6,7 +6,9 @@ use super::{NAME_RULE, env, expand, outputs, retry, trigger};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
-use fencepost_core::dag::{Action, Containment, OnDisconnect, OnLost, Replace, Task, WeightRule};
+use fencepost_core::dag::{
+    Action, Containment, OnDisconnect, OnLost, Part, Replace, Task, WeightRule,
+};
 use fencepost_core::id::{PoolName, QueueName, TaskId};
 use fencepost_core::trigger_rule::TriggerRule;
 
@@ -60,11 +62,29 @@ pub(super) fn read<'a>(
     read_shared(&mut task, &own.over(defaults), findings);
     task.env = env::overlay(env::read(defaults, findings), env::read(&own, findings));
     task.when = own.text("when", findings);
+    task.part = part(&own, findings);
+    if task.part == Part::Teardown && own.over(defaults).get("trigger_rule").is_none() {
+        task.trigger_rule = TriggerRule::AllDone;
+    }
     task.expand = expand::read(&own, findings);
     task.map_index_template = own.text("map_index_template", findings);
     task.outputs = outputs::read(&own, findings);
     let depends_on = depends_on(&own, findings);
     Some(Draft { templates: templates::of(&own), task, entry, depends_on, is_refused })
+}
+
+fn part(fields: &Fields<'_>, findings: &mut Findings) -> Part {
+    let mut is = |name| fields.flag(name, findings).unwrap_or(false);
+    let (setup, teardown) = (is("setup"), is("teardown"));
+    if let Some(field) = fields.get("teardown").filter(|_| setup && teardown) {
+        let message = "a task is either a `setup` or a `teardown`";
+        findings.error(field.entry.key_place, "bad-value", message, "leave one of them out");
+    }
+    match (setup, teardown) {
+        (_, true) => Part::Teardown,
+        (true, false) => Part::Setup,
+        (false, false) => Part::Work,
+    }
 }
 
 /// What the task does, and whether that is refused. A wrong action counts as none (`noop`).

@@ -7,13 +7,12 @@ use fencepost_dagfile::{Severity, parse};
 const EXAMPLE: &str = include_str!("long_example.yaml");
 
 /// The lines on which the refusals stand, in order.
-const REFUSED: [(&str, &str); 9] = [
+const REFUSED: [(&str, &str); 8] = [
     ("secrets:", "`secrets` is not supported yet"),
     ("connections:", "`connections` is not supported yet"),
     ("    wait:", "`wait` is not supported yet"),
     ("    resources:", "`resources` is not supported yet"),
     ("    outlets:", "`outlets` is not supported yet"),
-    ("    teardown:", "`teardown` is not supported yet"),
     ("on_failure_callback:", "`on_failure_callback` is not supported yet"),
     ("on_lost_callback:", "`on_lost_callback` is not supported yet"),
     ("deadline:", "`deadline` is not supported yet"),
@@ -59,7 +58,6 @@ fn without_what_comes_later_it_is_a_dag() {
             "wait:",
             "resources:",
             "outlets:",
-            "teardown:",
             "on_failure_callback:",
             "on_lost_callback:",
             "deadline:",

@@ -6,6 +6,7 @@ mod dag_values;
 mod fuzz;
 mod long_example;
 mod mistakes;
+mod mistakes_of_flow;
 mod rendering;
 mod schema;
 mod stored_form;

@@ -171,7 +171,9 @@ fn names_and_keys() {
 fn actions() {
     check(
         "tasks:\n  a:\n",
-        &["2:3 error [no-action] `a` does nothing | give it one of run, command, python, trigger_dag, noop: true"],
+        &[
+            "2:3 error [no-action] `a` does nothing | give it one of run, command, python, trigger_dag, noop: true",
+        ],
     );
     check(
         "tasks:\n  a: echo\n",
@@ -401,32 +403,6 @@ fn params() {
         "schedule: '@daily'\nparams: {a: {type: string}}\ntasks: {t: {run: x}}\n",
         &["2:10 error [no-default] `a` has no default, and the DAG runs by schedule | \
          give it a `default`"],
-    );
-}
-
-#[test]
-fn mapped_tasks() {
-    check_task(
-        "run: x\nexpand: {a: [], ds: [1], b-c: [1], d: x, e: \"{{ params.x }}\", f: [\"{{ ds }}\"], g: \"a {{ x }}\"}",
-        &[
-            "4:17 error [bad-value] `a` is an empty list, so there would be no instance | \
-         leave `expand` out, or fill it",
-            "4:21 error [bad-name] `ds` has a meaning in templates already | choose another name",
-            "4:30 error [bad-name] `b-c` is not a name for a mapped value | \
-         letters, digits and _, not beginning with a digit",
-            "4:43 error [wrong-type] `d` must be a list, not the text `x` | write [a, b, c]",
-            "4:53 error [unknown-param] there is no param `x` | declare it under `params`",
-            "4:71 error [bad-value] an element of a list cannot be a template | \
-         write one template that gives the whole list: \"{{ [a, b] }}\"",
-            "4:87 error [bad-value] `g` must be one template and nothing else | \
-         write \"{{ params.regions }}\" or \"{{ outputs.task.name }}\"",
-        ],
-    );
-    let list: Vec<String> = (0..400).map(|i| i.to_string()).collect();
-    let list = list.join(", ");
-    check_task(
-        &format!("run: x\nexpand:\n  a: [{list}]\n  b: [{list}]"),
-        &["4:5 error [too-many-instances] `expand` makes 160000 instances | the most is 100000"],
     );
 }
 

@@ -79,6 +79,9 @@ fn editors_find_docs_defaults_and_marks() {
         .filter(|(_, property)| property["x-template"] == true)
         .map(|(key, _)| key)
         .collect();
-    assert_eq!(marked, ["run", "command", "trigger_dag", "when", "map_index_template", "env", "working_dir"]);
+    assert_eq!(
+        marked,
+        ["run", "command", "trigger_dag", "when", "map_index_template", "env", "working_dir"]
+    );
     assert_eq!(schema["properties"]["schema"]["const"], 1);
 }

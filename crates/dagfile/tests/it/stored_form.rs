@@ -34,6 +34,7 @@ tasks:
   first:
     command: [a, '{{ outputs.last.n }}']
     depends_on: [last]
+    teardown: true
     expand: {k: [1, x, null, {b: 1, a: 2}], t: '{{ [1, 2] }}'}
     map_index_template: '{{ k }}'
     when: ds

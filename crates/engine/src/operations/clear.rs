@@ -11,7 +11,7 @@ use crate::catalog::Version;
 use crate::error::{EngineError, Refusal};
 use crate::log;
 use crate::scheduler::MARK_NOW;
-use fencepost_core::dag::Replace;
+use fencepost_core::dag::{Replace, TaskIndex};
 use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
 use fencepost_core::plan::forward;
@@ -119,11 +119,17 @@ fn selected(version: &Version, request: &ClearRequest) -> Result<BTreeSet<u32>, 
     if named.is_empty() {
         return Ok((0..u32::try_from(version.dag.tasks.len()).unwrap_or(0)).collect());
     }
-    Ok(if request.downstream {
+    let named = if request.downstream {
         version.with_descendants(&named)
     } else {
         named.into_iter().collect()
-    })
+    };
+    if request.map_index.is_some() {
+        return Ok(named);
+    }
+    let named: Vec<TaskIndex> = named.into_iter().map(TaskIndex).collect();
+    let all = version.dag.with_setups_and_teardowns(&named);
+    Ok(all.into_iter().map(|index| index.0).collect())
 }
 
 fn wanted(ti: &Ti, request: &ClearRequest) -> bool {

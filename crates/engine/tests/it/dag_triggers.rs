@@ -34,7 +34,7 @@ tasks:
     assert_eq!(world.shown("other", "by_r").await, "success: t success");
     let run = world.run("other", "by_r").await;
     assert_eq!(run.params, json!({ "day": "day 7", "n": 7, "list": [1, 2] }));
-    assert_eq!(run.logical_date.unwrap().to_string(), "2026-03-01T00:00:00Z");
+    assert_eq!(run.logical_date.unwrap().to_string(), "2026-03-01T00:00:00.000Z");
     assert_eq!(run.triggered_by, "d/r/t");
     assert!(world.attempts("d", "r", "t").await.is_empty());
 }

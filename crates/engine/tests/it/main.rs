@@ -34,6 +34,7 @@ mod shares;
 mod slots_at_once;
 mod starvation;
 mod stops;
+mod teardowns;
 mod two_schedulers;
 mod versions;
 mod watchdogs;

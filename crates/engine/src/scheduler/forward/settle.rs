@@ -87,6 +87,7 @@ async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, 
             gates.past_ok = Some(false);
         }
     }
+    gates.setup_ok = if first == Move::Wait { None } else { setup_ok(tx, version, head).await? };
     let mut decided = forward::decide(&version.dag, task, &head.upstream, gates);
     if decided == Move::Evaluate {
         gates.when = Some(evaluate(cx, tx, version, head).await?);
@@ -99,6 +100,16 @@ async fn decide(cx: &Cx, tx: &Tx, version: &Version, head: &Ti) -> Result<Move, 
         decided = forward::decide(&version.dag, task, &head.upstream, gates);
     }
     Ok(decided)
+}
+
+/// Whether a setup that a teardown depends on succeeded; `None` if it depends on none.
+async fn setup_ok(tx: &Tx, version: &Version, head: &Ti) -> Result<Option<bool>, EngineError> {
+    let setups = version.dag.setups_of(TaskIndex(head.key.task_index));
+    if setups.is_empty() {
+        return Ok(None);
+    }
+    let tis = task_instance::of_tasks(tx, head.key.run_pk, &setups).await?;
+    Ok(Some(tis.iter().any(|ti| ti.state == TiState::Success)))
 }
 
 async fn has_place(tx: &Tx, head: &Ti) -> Result<bool, EngineError> {
