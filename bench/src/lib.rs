@@ -92,6 +92,7 @@ impl Rig {
             decode: Arc::new(|ir| from_ir(ir).map_err(|error| error.to_string())),
             evaluate: Arc::new(fencepost_server::render::condition),
             value: Arc::new(fencepost_server::render::value),
+            render: Arc::new(fencepost_server::render::text),
         };
         let cx = Cx::new(store, env, Settings::default());
         let tx = cx.store.begin("prepare").await?;

@@ -162,6 +162,9 @@ pub struct Work {
     /// The last checkpoint of the attempts before it, in hexadecimal.
     #[serde(default)]
     pub checkpoint: Option<String>,
+    /// What came of the wait that it was deferred for.
+    #[serde(default)]
+    pub defer_event: Option<Value>,
     /// Declared outputs: name and type (`string`, `integer`, ...).
     pub outputs: Vec<(String, String)>,
 }
@@ -237,8 +240,14 @@ pub enum AskedFor {
     Success,
     Skip,
     Fail,
-    Retry { after_ms: Option<i64> },
+    Retry {
+        after_ms: Option<i64>,
+    },
     Hold,
+    /// With exit code 100: what the defer file says.
+    Defer {
+        wait: Value,
+    },
 }
 
 /// The answer to a statement about one attempt.

@@ -24,6 +24,8 @@ pub(crate) enum Exit {
     Held = 9,
     /// Inside a task: its attempt is not the current one.
     Fenced = 76,
+    /// Inside a task: it resumes when something has come.
+    Deferred = 100,
     Interrupted = 130,
 }
 

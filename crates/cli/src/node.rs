@@ -14,6 +14,7 @@ mod identity;
 mod journal;
 mod keyring;
 mod logs;
+mod looker;
 mod member;
 mod outliving;
 mod ping;
@@ -25,6 +26,7 @@ mod shared;
 pub(crate) mod store;
 mod store_lock;
 mod surroundings;
+mod triggerer;
 mod worker;
 
 pub(crate) use dag_folder::{DagFolder, load_dag};
@@ -32,6 +34,7 @@ pub(crate) use logs::StoreLogs;
 pub(crate) use scheduler::Scheduler as SchedulerNode;
 pub(crate) use serve::{Address, trusted};
 pub(crate) use server::Server as ServerNode;
+pub(crate) use triggerer::Triggerer as TriggererNode;
 pub(crate) use worker::{Detached, Employer, Worker as WorkerNode};
 
 use crate::config::Settings;
@@ -49,6 +52,7 @@ use fencepost_engine::outbox::{Outbox, Perform};
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::retention::Retention;
 use fencepost_engine::scheduler::Scheduler;
+use fencepost_engine::triggerer::{Timers, Watcher};
 use fencepost_engine::{Cx, Pass};
 use fencepost_server::auth::ensure_owner_token;
 use fencepost_server::execution::Execution;
@@ -163,7 +167,9 @@ impl Node {
             pinger.start(settings, stopped.clone())?;
         }
         let perform = effects::perform(path.clone());
-        let passes = spawn_passes(&cx, perform, keep(settings), &health, stopped.clone());
+        let watcher = Some(triggerer::watcher(settings));
+        let passes =
+            spawn_passes(&cx, (perform, watcher), keep(settings), &health, stopped.clone());
         let turns = tokio::spawn(turn(Arc::clone(&home)));
         home_upkeep::begin(settings, path, false);
         ensure_owner_token(&cx, &path.join("token"))
@@ -395,19 +401,21 @@ fn stop_timeout(options: &Options) -> Option<Duration> {
 
 fn spawn_passes(
     cx: &Cx,
-    perform: Perform,
+    (perform, watcher): (Perform, Option<Watcher>),
     keep: Keep,
     health: &SharedHealth,
     stopped: watch::Receiver<bool>,
 ) -> tokio::task::JoinHandle<Ended> {
-    let passes: Vec<Box<dyn Pass>> = vec![
+    let mut passes: Vec<Box<dyn Pass>> = vec![
         Box::new(Scheduler),
+        Box::new(Timers),
         Box::new(Dispatcher),
         Box::new(Reaper),
         Box::new(Watch::default()),
         Box::new(Outbox::new(perform)),
         Box::new(Retention::new(keep)),
     ];
+    passes.extend(watcher.map(|watcher| Box::new(watcher) as Box<dyn Pass>));
     tokio::spawn(drive(cx.clone(), passes, Arc::clone(health), stopped))
 }
 

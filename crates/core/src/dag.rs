@@ -297,6 +297,8 @@ pub enum Action {
     Python(String),
     /// A run of another DAG, made in the commit in which the task succeeds.
     TriggerDag(TriggerDag),
+    /// A wait, as the file wrote it (its texts are templates); see [`crate::wait`].
+    Wait(Value),
     /// Nothing: it succeeds when its turn comes, without an attempt.
     Noop,
 }

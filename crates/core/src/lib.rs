@@ -24,3 +24,4 @@ pub mod state;
 pub mod time;
 pub mod trigger_rule;
 pub mod verdict;
+pub mod wait;

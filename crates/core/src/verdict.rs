@@ -8,12 +8,13 @@ use crate::lifecycle::TiEvent;
 use crate::retry::RetryAction;
 use crate::state::{CountedAs, Outcome, StopReason};
 use crate::time::Span;
+use serde_json::Value;
 
 /// Exit status of a task that found itself fenced.
 pub const EXIT_FENCED: u8 = 76;
 /// Exit status that asks for a hold: a person decides.
 pub const EXIT_HOLD: u8 = 77;
-/// Exit status that asks for a deferral (from stage D on).
+/// Exit status that asks for a deferral.
 pub const EXIT_DEFER: u8 = 100;
 /// Single deaths after which a task instance counts as poison.
 pub const POISON_LOSSES: u32 = 3;
@@ -66,8 +67,12 @@ pub enum Asked {
     Success,
     Skip,
     Fail,
-    Retry { after: Option<Span> },
+    Retry {
+        after: Option<Span>,
+    },
     Hold,
+    /// With exit code 100 and a defer file that can be read: it resumes when something has come.
+    Defer(Value),
 }
 
 /// The budgets of a task instance so far.
@@ -232,7 +237,11 @@ fn exited(code: u8, asked: Option<&Asked>, task: &Task, budgets: &Budgets, rando
             return failure("result_file", task, budgets, *after, random);
         }
         Some(Asked::Hold) => return hold(),
-        None => {}
+        // Nobody pays, and no try is over.
+        Some(Asked::Defer(_)) if code == EXIT_DEFER => {
+            return Verdict::new(Outcome::Deferred, TiEvent::Defer, "deferred");
+        }
+        Some(Asked::Defer(_)) | None => {}
     }
     if code == 0 {
         return success("exit");
@@ -244,7 +253,7 @@ fn exited(code: u8, asked: Option<&Asked>, task: &Task, budgets: &Budgets, rando
         126 | 127 => "could_not_exec",
         EXIT_FENCED => "fence_conflict",
         EXIT_HOLD => "hold",
-        EXIT_DEFER => "not_supported",
+        EXIT_DEFER => "no_defer_file",
         _ => "exit",
     };
     by_rules(code, reason, task, budgets, random).unwrap_or_else(|| match code {

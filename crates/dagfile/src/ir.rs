@@ -107,6 +107,7 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
         Action::Command(words) => out.insert("command".into(), json!(words)),
         Action::Python(path) => out.insert("python".into(), json!(path)),
         Action::TriggerDag(of) => out.insert("trigger_dag".into(), trigger(of)),
+        Action::Wait(written) => out.insert("wait".into(), written.clone()),
         Action::Noop => out.insert("noop".into(), json!(true)),
     };
     if !task.depends_on.is_empty() {

@@ -67,6 +67,8 @@ pub(crate) enum Shape {
     Program,
     /// The name of a DAG, or what its run is like.
     TriggerDag,
+    /// What a deferred task waits for.
+    Wait,
     /// Only `true`.
     True,
     /// Known, refused by name.

@@ -15,6 +15,7 @@ mod task;
 mod templates;
 mod timing;
 mod trigger;
+mod wait;
 
 pub(crate) use outputs::output_types;
 pub(crate) use task::Draft;

@@ -7,6 +7,7 @@ use crate::keys::{self, ACTIONS, Key, Level, Shape};
 use crate::params::{KEYWORDS, TYPES};
 use crate::read::output_types;
 use fencepost_core::schedule::Cron;
+use fencepost_core::wait::KEYS;
 use serde_json::{Map, Value, json};
 
 const NAME: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$";
@@ -106,6 +107,7 @@ fn shape(shape: Shape) -> Value {
             "required": ["dag_id"],
             "additionalProperties": false,
         }] }),
+        Shape::Wait => wait(),
         Shape::True => json!({ "const": true }),
         Shape::Later => json!({ "x-since": "later" }),
     }
@@ -152,6 +154,12 @@ fn schedule() -> Value {
         rule("at", json!({ "type": "string" })),
         rule("assets", json!({ "x-since": "later" })),
     ]})
+}
+
+fn wait() -> Value {
+    let key = |(name, doc): &(&str, &str)| ((*name).to_owned(), json!({ "description": doc }));
+    let properties: Map<String, Value> = KEYS.iter().map(key).collect();
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
 fn retry_rule() -> Value {

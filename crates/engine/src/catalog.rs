@@ -86,6 +86,7 @@ fn mentions_outputs(task: &fencepost_core::dag::Task) -> bool {
             let values = of.params.iter().map(|(_, value)| value.to_string());
             values.chain([of.dag_id.clone()]).chain(of.run_id.clone()).any(|text| speaks(&text))
         }
+        Action::Wait(written) => speaks(&written.to_string()),
         Action::Noop => false,
     };
     let speaks_of_elements = |elements: &Elements| match elements {

@@ -1,12 +1,15 @@
 //! The dispatcher's pass: scheduled instances get an attempt, a token and their holds, in one
 //! transaction, as far as the limits allow.
 
+mod waits;
+
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::liveness::reconcile::stays_apart;
 use crate::liveness::{gate, reconcile, renew_epoch};
 use crate::log;
 use crate::operations::ramp::RECOVERS;
+use crate::triggerer;
 use crate::{Cx, Pass, Report, Share};
 use fencepost_core::id::Token;
 use fencepost_core::lifecycle::{TiEvent, ti_next};
@@ -31,6 +34,8 @@ const PAGE: u32 = 128;
 const AGAIN: Span = Span::from_millis(20);
 /// Attempts made in one transaction.
 const BATCH: usize = 512;
+
+use waits::Waits;
 
 /// The pass. It remembers nothing between turns.
 #[derive(Debug, Default)]
@@ -313,17 +318,18 @@ async fn queue(cx: &Cx, tx: &Tx, chosen: &[Ti]) -> Result<(), EngineError> {
     let mut changes = Vec::new();
     let mut attempts = Vec::new();
     let mut holds = Vec::new();
+    let mut waits = Waits::default();
     let mut versions = BTreeMap::new();
     let runs: Vec<i64> = chosen.iter().map(|ti| ti.key.run_pk).collect();
     for run in run::by_pks(tx, &unique(runs)).await? {
-        versions.insert(run.run_pk, cx.catalog.version(tx, run.version_pk).await?);
+        let version = cx.catalog.version(tx, run.version_pk).await?;
+        versions.insert(run.run_pk, (version, run));
     }
     for (ti, token) in chosen.iter().zip(tokens) {
         let Ok(to) = ti_next(ti.state, TiEvent::Queue) else { continue };
-        let task = versions
-            .get(&ti.key.run_pk)
-            .and_then(|version| version.dag.tasks.get(ti.key.task_index as usize));
-        let Some(task) = task else { continue };
+        let Some((version, run)) = versions.get(&ti.key.run_pk) else { continue };
+        let Some(task) = version.dag.tasks.get(ti.key.task_index as usize) else { continue };
+        let wait = triggerer::of_task(cx, tx, (version, run), (task, ti)).await?;
         let mut change = TiChange::of(ti);
         change.to.state = to;
         change.to.token = Some(token);
@@ -331,13 +337,18 @@ async fn queue(cx: &Cx, tx: &Tx, chosen: &[Ti]) -> Result<(), EngineError> {
         change.to.queued_at = Some(tx.now());
         change.to.ended_at = None;
         change.to.reason = None;
+        let is_wait = wait.is_some();
+        if let Some(wait) = wait {
+            waits.defer(tx, &mut change.to, token, wait)?;
+        }
         changes.push(change);
         attempts.push(NewAttempt {
             queued_until: tx.now().plus(task.times.queued_timeout),
             queue: task.limits.queue.as_str().into(),
             ..new_attempt(cx, ti, token)
         });
-        holds.push(hold(ti, token));
+        // Who waits holds no slot.
+        holds.extend((!is_wait).then(|| hold(ti, token)));
     }
     let lines = changes.iter().map(|c| log::ti_state(&c.to, c.from, log::SCHEDULER)).collect();
     try_join!(
@@ -347,7 +358,7 @@ async fn queue(cx: &Cx, tx: &Tx, chosen: &[Ti]) -> Result<(), EngineError> {
         pool::hold(tx, &holds),
         event::append(tx, lines),
     )?;
-    Ok(())
+    waits.write(tx).await
 }
 
 fn unique(mut list: Vec<i64>) -> Vec<i64> {

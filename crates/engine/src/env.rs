@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 type Decode = dyn Fn(&serde_json::Value) -> Result<Dag, String> + Send + Sync;
 type ValueOf = dyn Fn(&str, &str, &Facts) -> Result<serde_json::Value, String> + Send + Sync;
+type Render = dyn Fn(&str, &Facts) -> Result<String, String> + Send + Sync;
 type Evaluate = dyn Fn(&str, &Facts) -> Result<bool, String> + Send + Sync;
 
 /// The surroundings of an engine. Cheap to clone.
@@ -28,6 +29,8 @@ pub struct Env {
     pub evaluate: Arc<Evaluate>,
     /// What the template of a field (the first argument) gives: a value, or text.
     pub value: Arc<ValueOf>,
+    /// Renders one template of a task.
+    pub render: Arc<Render>,
 }
 
 impl Env {

@@ -3,6 +3,7 @@
 
 mod dag;
 mod files;
+mod deferred;
 mod previous;
 mod schedulers;
 mod slots;
@@ -175,7 +176,8 @@ fn of_task(run: Run, ti: Ti, gates: Gates) -> Explanation {
         | TiState::Skipped
         | TiState::UpstreamFailed
         | TiState::Removed => ti.ended_at,
-        TiState::None | TiState::Deferred | TiState::Held => run.started_at,
+        TiState::Deferred => ti.queued_at,
+        TiState::None | TiState::Held => run.started_at,
     };
     Explanation {
         state: ti.state.to_string(),
@@ -233,6 +235,9 @@ async fn task_gates(
     if ti.state == TiState::UpForRetry {
         let at = ti.retry_at.map_or_else(|| "?".into(), |at| at.to_string());
         gates.add("retry_delay", false, format!("try {} not before {at}", ti.try_number));
+    }
+    if ti.state == TiState::Deferred {
+        deferred::gate(tx, run, ti, gates).await?;
     }
     if ti.state == TiState::Held {
         let why = ti.reason.as_deref().unwrap_or("held");

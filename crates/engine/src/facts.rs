@@ -31,6 +31,8 @@ pub struct AttemptFacts {
     pub prev_outcome: String,
     /// The last checkpoint of the attempts before it, in hexadecimal.
     pub checkpoint: Option<String>,
+    /// What a resumed process is told.
+    pub event: Option<Value>,
 }
 
 /// Outputs by task and name.

@@ -24,6 +24,7 @@ pub mod outbox;
 pub mod reaper;
 pub mod retention;
 pub mod scheduler;
+pub mod triggerer;
 pub mod wake;
 
 use catalog::Catalog;

@@ -1,6 +1,7 @@
 //! What people and workers ask for: each one transaction, decided by the core, applied by
 //! compare-and-set, with its lines in the transition log.
 
+pub mod answer;
 pub mod attempt_calls;
 pub mod backfill;
 pub mod beat;

@@ -64,7 +64,7 @@ impl Wakes {
         self.hint(Topic::Workers);
     }
 
-    fn engine_here(&self) {
+    pub(crate) fn engine_here(&self) {
         self.engine.notify_one();
         self.readers.notify_waiters();
     }

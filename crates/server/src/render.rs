@@ -70,6 +70,11 @@ pub fn condition(expression: &str, facts: &Facts) -> Result<bool, String> {
     evaluate(expression, &context(facts)).map_err(|error| error.to_string())
 }
 
+/// Renders one template of a task that has no attempt: the engine's function for it.
+pub fn text(template: &str, facts: &Facts) -> Result<String, String> {
+    render("wait", template, &context(facts)).map_err(|error| error.to_string())
+}
+
 /// The key that stays the same over attempts and tries: a hash of what the work is.
 pub fn idempotency_key(facts: &Facts) -> String {
     let date = facts.run.logical_date.map(|at| at.to_string());
@@ -98,7 +103,11 @@ pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
     let working_dir = task.working_dir.as_deref();
     let python = match &task.action {
         Action::Python(path) => Some(path.clone()),
-        Action::Run(_) | Action::Command(_) | Action::TriggerDag(_) | Action::Noop => None,
+        Action::Run(_)
+        | Action::Command(_)
+        | Action::TriggerDag(_)
+        | Action::Wait(_)
+        | Action::Noop => None,
     };
     Ok(Work {
         argv,
@@ -116,6 +125,7 @@ pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
         keeps: task.on_disconnect == OnDisconnect::Keep,
         graceful_exit_codes: task.graceful_exit_codes.clone(),
         checkpoint: facts.attempt.as_ref().and_then(|attempt| attempt.checkpoint.clone()),
+        defer_event: facts.attempt.as_ref().and_then(|attempt| attempt.event.clone()),
         outputs: task.outputs.iter().map(|(name, of)| (name.clone(), of.as_str().into())).collect(),
     })
 }
@@ -146,7 +156,8 @@ fn action(task: &Task, context: &Context) -> Result<Rendered, TemplateError> {
             Ok((argv.iter().map(one).collect::<Result<_, _>>()?, None))
         }
         Action::Python(_) => Ok((vec![PYTHON.into(), "-u".into()], Some(CALL.into()))),
-        Action::TriggerDag(_) | Action::Noop => Ok((vec!["true".into()], None)),
+        // A wait has no process: its attempt ends where it is made.
+        Action::TriggerDag(_) | Action::Wait(_) | Action::Noop => Ok((vec!["true".into()], None)),
     }
 }
 

@@ -15,6 +15,7 @@ use fencepost_engine::operations::register::Identity;
 use fencepost_engine::outbox::Outbox;
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
+use fencepost_engine::triggerer::Timers;
 use fencepost_engine::{Cx, Pass};
 use fencepost_server::execution::Execution;
 use futures_util::FutureExt;
@@ -87,6 +88,7 @@ pub(crate) fn scheduler(sim: &Sim, name: &str, number: u32) -> Body {
         let passes: Vec<Box<dyn Pass>> = vec![
             Box::new(Scheduler),
             Box::new(Dispatcher),
+            Box::new(Timers),
             Box::new(Reaper),
             Box::new(Watch::default()),
             Box::new(Outbox::new(Arc::new(|_| Ok(())))),

@@ -178,6 +178,7 @@ impl Sim {
             decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|e| e.to_string())),
             evaluate: Arc::new(render::condition),
             value: Arc::new(render::value),
+            render: Arc::new(render::text),
         }
     }
 

@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012_mapped.sql"),
     include_str!("migrations/0013_backfill.sql"),
     include_str!("migrations/0014_vault.sql"),
+    include_str!("migrations/0015_triggers.sql"),
 ];
 
 /// The version of the schema that this program works with.

@@ -24,6 +24,7 @@ pub mod run;
 pub mod signing_key;
 pub mod task_instance;
 pub mod vault;
+pub mod trigger;
 pub mod vitals;
 pub mod xcom;
 
@@ -62,8 +63,10 @@ pub fn all_statements() -> Vec<Stmt> {
         signing_key::STATEMENTS,
         task_instance::STATEMENTS,
         task_instance::expand::STATEMENTS,
+        task_instance::deferral::STATEMENTS,
         task_instance::forward::STATEMENTS,
         vault::STATEMENTS,
+        trigger::STATEMENTS,
         vitals::STATEMENTS,
         xcom::STATEMENTS,
     ]

@@ -181,6 +181,8 @@ routes! {
     TASK_SHOW "task_show" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}" RunRead "-> TaskInstance";
     TASK_CLEAR "task_clear" Post "/dags/{dag_id}/runs/{run_id}/tasks/{task}:clear" RunWrite "Clear, DryRun -> ChangePlan";
     TASK_MARK "task_mark" Post "/dags/{dag_id}/runs/{run_id}/tasks/{task}:mark" RunWrite "Mark, DryRun -> ChangePlan";
+    TASK_APPROVE "task_approve" Post "/dags/{dag_id}/runs/{run_id}/tasks/{task}:approve" RunWrite "Action -> ChangePlan; of a deferred task that asks a person";
+    TASK_REJECT "task_reject" Post "/dags/{dag_id}/runs/{run_id}/tasks/{task}:reject" RunWrite "Action -> ChangePlan; of a deferred task that asks a person";
     TASK_ATTEMPTS "task_attempts" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/attempts" RunRead "ListQuery -> Page<Attempt>, by token; of all instances if a mapped task has no index";
     TASK_OUTPUTS "task_outputs" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/outputs" RunRead "-> Outputs";
     TASK_RENDERED "task_rendered" Get "/dags/{dag_id}/runs/{run_id}/tasks/{task}/rendered" RunRead "-> Rendered";

@@ -5,6 +5,7 @@
 
 mod context;
 mod finding;
+pub(crate) mod guarded;
 mod missing;
 mod run_ref;
 mod trust;

@@ -95,7 +95,8 @@ async fn run(lives: Lives, mut member: Member, mut stopped: watch::Receiver<bool
     let Lives { membership, current, health } = lives;
     loop {
         let keep = keep(&membership.settings);
-        let passes = spawn_passes(&member.cx, effects::none(), keep, &health, stopped.clone());
+        let passes =
+            spawn_passes(&member.cx, (effects::none(), None), keep, &health, stopped.clone());
         match passes.await {
             Ok(Ended::Stopped) => return member.leave().await,
             Ok(Ended::Fenced) => membership.fenced(),

@@ -23,6 +23,7 @@ pub(super) fn env() -> Env {
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
         evaluate: Arc::new(render::condition),
         value: Arc::new(render::value),
+        render: Arc::new(render::text),
     }
 }
 

@@ -9,6 +9,7 @@ mod connections;
 mod context;
 mod dags;
 mod db;
+mod defer;
 mod demo;
 mod doctor;
 mod events;
@@ -38,6 +39,7 @@ mod standalone;
 mod target;
 mod tasks;
 mod tokens;
+mod triggerer;
 mod validate;
 mod variables;
 mod version;
@@ -56,6 +58,7 @@ pub(crate) enum Verb {
     Standalone(standalone::Standalone),
     Server(server::Server),
     Scheduler(scheduler::Scheduler),
+    Triggerer(triggerer::Triggerer),
     Worker(worker::Worker),
     Run(run::RunFile),
     #[command(subcommand)]
@@ -104,6 +107,7 @@ pub(crate) enum Verb {
     Health(health::HealthArgs),
     #[command(subcommand)]
     Tokens(tokens::Tokens),
+    Defer(defer::Defer),
     #[command(subcommand)]
     Fence(fence::Fence),
     #[command(subcommand)]
@@ -120,6 +124,7 @@ impl Verb {
             Self::Standalone(args) => standalone::run(cx, args),
             Self::Server(args) => server::run(cx, args),
             Self::Scheduler(args) => scheduler::run(cx, args),
+            Self::Triggerer(args) => triggerer::run(cx, args),
             Self::Worker(args) => worker::run(cx, args),
             Self::Run(args) => run::run_file(cx, args),
             Self::Demo(args) => demo::run(cx, &args),
@@ -149,6 +154,7 @@ impl Verb {
             Self::Doctor(args) => doctor::run(cx, &args),
             Self::Health(args) => health::run(cx, args),
             Self::Tokens(args) => tokens::run(cx, args),
+            Self::Defer(args) => defer::run(cx, args),
             Self::Fence(args) => fence::run(cx, &args),
             Self::Xcom(args) => xcom::run(cx, args),
             Self::Completion(args) => completion::run(cx, args),

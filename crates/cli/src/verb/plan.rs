@@ -61,7 +61,7 @@ fn line(change: &Change) -> String {
     }
 }
 
-fn print(cx: &Cx, client: &Client, plan: &serde_json::Value) -> Outcome {
+pub(super) fn print(cx: &Cx, client: &Client, plan: &serde_json::Value) -> Outcome {
     if cx.out.data(plan)? {
         return Ok(Exit::Done);
     }

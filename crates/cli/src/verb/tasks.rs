@@ -10,7 +10,7 @@ use crate::view::attempt::OfMapped;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use fencepost_api::rest::{
-    Attempt, Clear, ListQuery, Mark, Output, RenderedField, TaskInstance, TaskQuery, routes,
+    Action, Attempt, Clear, ListQuery, Mark, Output, RenderedField, TaskInstance, TaskQuery, routes,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,6 +49,16 @@ Examples:
         after_help = "Example:\n  fencepost tasks mark sales_daily @latest load --as success --reason \"loaded by hand\""
     )]
     Mark(MarkTask),
+    /// Say yes to what a deferred task asks (wait: {approval: ...})
+    #[command(
+        after_help = "Example:\n  fencepost tasks approve sales_daily @latest sign_off --reason \"figures checked\""
+    )]
+    Approve(AnswerTask),
+    /// Say no to what a deferred task asks: it is skipped, or fails if the file says so
+    #[command(
+        after_help = "Example:\n  fencepost tasks reject sales_daily @latest sign_off --reason \"totals differ\""
+    )]
+    Reject(AnswerTask),
     /// Show the templates of a task as an attempt gets them
     #[command(after_help = "Example:\n  fencepost tasks render sales_daily @latest load")]
     Render(TaskTarget),
@@ -106,6 +116,16 @@ pub(crate) struct MarkTask {
     reason: Option<String>,
 }
 
+/// What is answered.
+#[derive(Debug, Args)]
+pub(crate) struct AnswerTask {
+    #[command(flatten)]
+    task: TaskTarget,
+    /// Kept in the history
+    #[arg(long)]
+    reason: Option<String>,
+}
+
 /// Does it.
 pub(super) fn run(cx: &Cx, verb: Tasks) -> Outcome {
     let client = cx.client()?;
@@ -124,6 +144,8 @@ pub(super) fn run(cx: &Cx, verb: Tasks) -> Outcome {
         Tasks::Attempts(target) => attempts(cx, &client, &target)?,
         Tasks::Clear(args) => return clear(cx, &client, args),
         Tasks::Mark(args) => return mark(cx, &client, args),
+        Tasks::Approve(args) => return answer(cx, &client, routes::TASK_APPROVE, args),
+        Tasks::Reject(args) => return answer(cx, &client, routes::TASK_REJECT, args),
         Tasks::Render(target) => {
             let item = at(&client, &target, |at| client.get(routes::TASK_RENDERED, at, &()))?;
             part_of::<RenderedField>(cx, &client, item, "fields")?;
@@ -216,4 +238,10 @@ fn mark(cx: &Cx, client: &Client, args: MarkTask) -> Outcome {
     };
     let at = [run.dag_id.as_str(), run.run_id.as_str(), path.as_str()];
     plan::carry_out(cx, client, (routes::TASK_MARK, &at), &verb, &body)
+}
+
+fn answer(cx: &Cx, client: &Client, route: routes::Route, args: AnswerTask) -> Outcome {
+    let body = Action { reason: args.reason };
+    let done = at(client, &args.task, |at| client.send(route, at, &(), &body))?;
+    plan::print(cx, client, &done)
 }

@@ -123,7 +123,7 @@ fn ready(action: &Action) -> Move {
     match action {
         Action::TriggerDag(_) => Move::Trigger,
         Action::Noop => Move::Apply(TiEvent::Complete, "noop"),
-        Action::Run(_) | Action::Command(_) | Action::Python(_) => {
+        Action::Run(_) | Action::Command(_) | Action::Python(_) | Action::Wait(_) => {
             Move::Apply(TiEvent::Ready, "trigger_rule")
         }
     }

@@ -40,13 +40,13 @@ pub(super) static KEYS: &[Key] = &[
     task("http", Later, "An HTTP request."),
     task("sql", Later, "SQL in one fenced transaction."),
     task("container", Later, "A container."),
-    task("wait", Later, "A deferred wait; it costs no worker slot."),
     task(
         "trigger_dag",
         TriggerDag,
         "A run of another DAG, made in the commit in which the task succeeds.",
     )
     .template(),
+    task("wait", Shape::Wait, "A deferred wait; it costs no worker slot.").template(),
     task("noop", True, "Nothing: the task succeeds when its turn comes."),
     task("depends_on", TaskNames, "The tasks that come before it.").or("[]"),
     both(

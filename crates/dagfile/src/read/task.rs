@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, item_type, wrong_type};
 use super::templates::{self, Template};
-use super::{NAME_RULE, env, expand, outputs, retry, trigger};
+use super::{NAME_RULE, env, expand, outputs, retry, trigger, wait};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
@@ -106,7 +106,7 @@ fn action(
         // A misspelt key may have been meant as the action.
         if is_sound {
             let message = format!("`{}` does nothing", task.key);
-            let hint = "give it one of run, command, python, trigger_dag, noop: true";
+            let hint = "give it one of run, command, python, wait, trigger_dag, noop: true";
             findings.error(task.key_place, "no-action", message, hint);
         }
         return (Action::Noop, true);
@@ -116,6 +116,7 @@ fn action(
         "command" => command(fields, first, findings),
         "python" => python(fields, first, findings),
         "trigger_dag" => trigger::read(fields, first, findings).map(Action::TriggerDag),
+        "wait" => wait::read(fields, findings),
         "noop" => noop(fields, first, findings),
         _ => None,
     };

@@ -1,7 +1,7 @@
 //! Which fields are templates, and of what kind.
 
 use super::fields::Fields;
-use super::{env, trigger};
+use super::{env, trigger, wait};
 use crate::template;
 use crate::yaml::{Entry, Node};
 
@@ -63,6 +63,7 @@ pub(super) fn of<'a>(fields: &Fields<'a>) -> Vec<Template<'a>> {
         templates.push(Template { field, node: &entry.value, kind });
     }
     templates.extend(trigger::templates(fields));
+    templates.extend(wait::templates(fields));
     templates.extend(env::templates(fields));
     templates
 }

@@ -10,7 +10,6 @@ const EXAMPLE: &str = include_str!("long_example.yaml");
 const REFUSED: [(&str, &str); 8] = [
     ("secrets:", "`secrets` is not supported yet"),
     ("connections:", "`connections` is not supported yet"),
-    ("    wait:", "`wait` is not supported yet"),
     ("    resources:", "`resources` is not supported yet"),
     ("    outlets:", "`outlets` is not supported yet"),
     ("on_failure_callback:", "`on_failure_callback` is not supported yet"),
@@ -55,7 +54,6 @@ fn without_what_comes_later_it_is_a_dag() {
         let later = [
             "secrets:",
             "connections:",
-            "wait:",
             "resources:",
             "outlets:",
             "on_failure_callback:",

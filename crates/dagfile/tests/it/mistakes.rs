@@ -172,7 +172,7 @@ fn actions() {
     check(
         "tasks:\n  a:\n",
         &[
-            "2:3 error [no-action] `a` does nothing | give it one of run, command, python, trigger_dag, noop: true",
+            "2:3 error [no-action] `a` does nothing | give it one of run, command, python, wait, trigger_dag, noop: true",
         ],
     );
     check(

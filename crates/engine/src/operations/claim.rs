@@ -15,7 +15,7 @@ use fencepost_store::query::attempt::{self, Attempt, Claimer};
 use fencepost_store::query::checkpoint;
 use fencepost_store::query::job;
 use fencepost_store::query::run;
-use fencepost_store::query::task_instance::{self, TiKey};
+use fencepost_store::query::task_instance::{self, TiKey, deferral};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::try_join;
@@ -150,6 +150,12 @@ pub async fn load(
         run::by_pks(&tx, &pks),
         checkpoint::get(&tx, &again),
     )?;
+    let mut told = BTreeMap::new();
+    for ti in tis.iter().filter(|ti| again.contains(&ti.key)) {
+        if let Some(event) = deferral::event(&tx, ti).await? {
+            told.insert(ti.key, event);
+        }
+    }
     let tis: BTreeMap<TiKey, _> = tis.into_iter().map(|ti| (ti.key, ti)).collect();
     let runs: BTreeMap<i64, _> = runs.into_iter().map(|run| (run.run_pk, run)).collect();
     let mut checkpoints: BTreeMap<TiKey, String> = checkpoints.into_iter().collect();
@@ -173,6 +179,7 @@ pub async fn load(
             number: attempt.attempt_number,
             prev_outcome: attempt.prev_outcome.clone(),
             checkpoint: checkpoints.remove(&key),
+            event: told.remove(&key),
         };
         let facts = version.clone().map(|version| Facts {
             version,

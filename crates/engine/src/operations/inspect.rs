@@ -2,6 +2,8 @@
 //! waits on a trigger, and is there a ghost. Read from the store alone, so they are answered also
 //! while no scheduler lives.
 
+pub(crate) mod triggers;
+
 use super::workers::liveness;
 use crate::Cx;
 use crate::doctor;
@@ -74,8 +76,7 @@ pub async fn inspect(cx: &Cx, question: Question) -> Result<Vec<Found>, EngineEr
             Ok(found)
         }
         Question::Orphans => attempts(cx, orphan).await,
-        // No task of this version waits on a trigger.
-        Question::Triggers => Ok(Vec::new()),
+        Question::Triggers => triggers::triggers(cx).await,
         Question::Ghosts => ghosts(cx).await,
     }
 }

@@ -5,6 +5,7 @@
 //! digest before currency is looked at.
 
 mod currency;
+mod deferral;
 mod end;
 
 pub(crate) use end::{follow, unstarted};
@@ -20,6 +21,7 @@ use crate::liveness::incidents::Deaths;
 use crate::log;
 use crate::scheduler::MARK_NOW;
 use currency::{Currency, current};
+use deferral::Deferrals;
 use end::{ended, evidence, mark_event, task_of_unknown_version};
 use fencepost_core::dag::{OnDisconnect, Task};
 use fencepost_core::id::{JobId, Token};
@@ -99,8 +101,9 @@ async fn report_once(
     hands_back: bool,
 ) -> Result<Vec<Answer>, EngineError> {
     let tx = cx.store.begin("report").await?;
-    let mut batch = Batch::load(cx, &tx, reports).await?;
-    batch.hands_back = hands_back;
+    let deferrals = Deferrals::begin(cx, &tx, job_id, reports).await?;
+    let mut batch = Batch { deferrals, hands_back, ..Batch::load(cx, &tx, reports).await? };
+    batch.read_deferrals(&tx, reports).await?;
     if let Some(known) = evidence {
         let mut known = known.clone();
         known["at"] = tx.now().to_string().into();
@@ -171,6 +174,7 @@ struct Batch {
     checkpoints: Vec<(TiKey, Token, String)>,
     events: Vec<Event>,
     deaths: Deaths,
+    deferrals: Deferrals,
 }
 
 impl Batch {
@@ -236,8 +240,13 @@ impl Batch {
             Currency::Refused(why, text) => {
                 return self.refuse(&attempt, &ti, report, (why, text));
             }
+            Currency::Current if self.deferrals.refuses(report) => {
+                let why = (Refused::Fenced, "its worker's job is over: it defers nothing".into());
+                return self.refuse(&attempt, &ti, report, why);
+            }
             Currency::Current => {}
         }
+        let report = &*self.deferrals.readable(&attempt, report);
         let verdict = self.judge(cx, &attempt, &ti, report);
         match self.plan(&attempt, &ti, report, &verdict) {
             Ok(()) => Answer::Accepted,
@@ -360,6 +369,9 @@ impl Batch {
         if to == TiState::None {
             self.marks.push(ti.key);
         }
+        if to == TiState::Deferred {
+            self.deferrals.accept(&change.to, attempt.token);
+        }
         let mut line = log::ti_state(&change.to, ti.state, &self.actor(attempt));
         let evidence = self.evidence.clone().or_else(|| evidence(report, attempt, now));
         line.evidence.clone_from(&evidence);
@@ -470,6 +482,7 @@ impl Batch {
         }
         pool::keep(tx, &self.kept).await?;
         xcom::replace(tx, &self.outputs).await?;
+        self.deferrals.write(tx).await?;
         ramp::failed(tx, &self.ramps).await?;
         mark_heads(tx, &self.marks).await
     }

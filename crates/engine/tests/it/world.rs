@@ -16,7 +16,8 @@ mod worker;
 
 pub(crate) use faults::{Faults, Kind, Trip};
 pub(crate) use leases::{BEAT, SCAN, TTL, declare, declare_lost, lease};
-pub(crate) use machine::{Act, Machine, What, exit, gone, says, stay};
+pub(crate) use machine::{Act, Machine, What, defers, exit, gone, says, stay};
+pub(crate) use passes::Seen;
 pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;
 pub(crate) use worker::{Desk, Worker, end_report};
@@ -59,6 +60,8 @@ pub(crate) struct World {
     pub(crate) lowered: BTreeSet<String>,
     /// The books are looked at after each turn; a test that plays many worlds does so itself.
     pub(crate) checks: bool,
+    /// What triggerers see.
+    pub(crate) looker: Seen,
     /// Schedulers that watch leases, and servers that are heard: none in a standalone.
     pub(crate) watchers: Vec<leases::Watcher>,
     pub(crate) servers: Vec<leases::Beater>,
@@ -102,6 +105,7 @@ impl World {
             undecodable,
             lowered: BTreeSet::new(),
             checks: true,
+            looker: Seen::default(),
             watchers: Vec::new(),
             servers: Vec::new(),
             settings,
@@ -142,6 +146,7 @@ impl World {
             undecodable,
             lowered: BTreeSet::new(),
             checks: false,
+            looker: Seen::default(),
             watchers: Vec::new(),
             servers: Vec::new(),
             settings: self.settings,

@@ -251,6 +251,7 @@ fn asked(asked: AskedFor) -> Asked {
         AskedFor::Fail => Asked::Fail,
         AskedFor::Retry { after_ms } => Asked::Retry { after: after_ms.map(Span::from_millis) },
         AskedFor::Hold => Asked::Hold,
+        AskedFor::Defer { wait } => Asked::Defer(wait),
     }
 }
 

@@ -131,6 +131,7 @@ fn dag_task(dag: &dag::Dag, task: &Task) -> DagTask {
         Action::Command(_) => "command",
         Action::Python(_) => "python",
         Action::TriggerDag(_) => "trigger_dag",
+        Action::Wait(_) => "wait",
         Action::Noop => "noop",
     };
     DagTask {

@@ -4,8 +4,8 @@ use super::answer::Done;
 use super::call::Call;
 use super::failure::Failure;
 use super::{
-    attempts, backfills, connections, dags, events, health, held, incidents, logs, marks, openapi,
-    pools, rendered, runs, schedule, system, tasks, tokens, vault, workers,
+    answers, attempts, backfills, connections, dags, events, health, held, incidents, logs, marks,
+    openapi, pools, rendered, runs, schedule, system, tasks, tokens, vault, workers,
 };
 use fencepost_api::problem::ProblemCode;
 use std::future::ready;
@@ -61,6 +61,8 @@ fn handle(call: &Call) -> Answering<'_> {
         "task_show" => boxed(|| tasks::show(call)),
         "task_clear" => boxed(|| marks::clear_task(call)),
         "task_mark" => boxed(|| marks::mark(call)),
+        "task_approve" => boxed(|| answers::answer(call, true)),
+        "task_reject" => boxed(|| answers::answer(call, false)),
         "task_attempts" => boxed(|| attempts::of_task(call)),
         "task_outputs" => boxed(|| tasks::outputs(call)),
         "task_rendered" => boxed(|| rendered::show(call)),

@@ -16,14 +16,14 @@ use fencepost_store::query::task_instance::Ti;
 use std::collections::BTreeSet;
 
 /// The run of a change, and the newest version's number.
-struct Scope {
-    at: At,
+pub(super) struct Scope {
+    pub(super) at: At,
     latest_version: u32,
     version: u32,
 }
 
 impl Scope {
-    async fn of(call: &Call) -> Result<Self, Failure> {
+    pub(super) async fn of(call: &Call) -> Result<Self, Failure> {
         let tx = call.read().await?;
         let at = At::of(call, &tx).await?;
         let row = dags::find(&tx, &at.run.dag_id).await?;
@@ -31,7 +31,7 @@ impl Scope {
         Ok(Self { at, latest_version: dag_view::narrow(row.version), version })
     }
 
-    fn plan(&self, dry_run: bool, changes: Vec<Change>) -> ChangePlan {
+    pub(super) fn plan(&self, dry_run: bool, changes: Vec<Change>) -> ChangePlan {
         ChangePlan {
             dag_id: self.at.run.dag_id.clone(),
             run_id: self.at.run.run_id.clone(),

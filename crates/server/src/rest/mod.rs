@@ -8,6 +8,7 @@
 //! Deliberately absent: SQL, decisions about states, processes, the execution API.
 
 mod answer;
+mod answers;
 mod attempt_view;
 mod attempts;
 mod backfills;

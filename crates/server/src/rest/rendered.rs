@@ -41,6 +41,7 @@ async fn facts(tx: &Tx, at: &At, ti: Ti) -> Result<Facts, Failure> {
     };
     let attempt = newest.map(|attempt| AttemptFacts {
         checkpoint: None,
+        event: None,
         attempt_id: attempt.attempt_id.to_string(),
         token: attempt.token,
         number: attempt.attempt_number,
@@ -64,6 +65,10 @@ fn fields(facts: &Facts, context: &Context) -> Vec<RenderedField> {
         Action::TriggerDag(of) => {
             let name = "trigger_dag.dag_id";
             out.push(text(name.into(), name, &of.dag_id, context));
+        }
+        Action::Wait(written) => {
+            let wait = written.to_string();
+            out.push(text("wait".into(), "wait", &wait, context));
         }
         Action::Python(_) | Action::Noop => {}
     }

@@ -258,6 +258,7 @@ fn env(clock: &Arc<AtomicI64>) -> Env {
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
         evaluate: Arc::new(render::condition),
         value: Arc::new(render::value),
+        render: Arc::new(render::text),
     }
 }
 

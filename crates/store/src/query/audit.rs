@@ -19,7 +19,10 @@ const AUDIT_RUNS: Stmt = Stmt::same(
 const AUDIT_TIS: Stmt = Stmt::same(
     "audit_tis",
     "SELECT t.run_pk, t.task_index, t.map_index, t.dag_id, t.task_id, r.run_id, t.state, t.token,
-            t.retry_at, t.forward_due, t.recheck, t.up_total, t.up_success, t.up_failed,
+            COALESCE(t.retry_at, (SELECT MIN(g.created_at) FROM trigger g WHERE g.run_pk = t.run_pk
+                AND g.task_index = t.task_index AND g.map_index = t.map_index
+                AND (t.state <> 'deferred' OR g.token = t.token))),
+            t.forward_due, t.recheck, t.up_total, t.up_success, t.up_failed,
             t.up_skipped, t.up_upstream_failed, t.up_removed, t.try_number, t.max_tries,
             t.attempts, t.infra_losses, t.clears
      FROM task_instance t LEFT JOIN run r ON r.run_pk = t.run_pk

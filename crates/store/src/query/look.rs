@@ -31,7 +31,8 @@ const LOOK: Stmt = Stmt::same(
         (SELECT MIN(retry_at) FROM task_instance WHERE state = 'up_for_retry'),
         (SELECT MIN(deadline_at) FROM run
          WHERE state = 'running' AND deadline_at IS NOT NULL AND stop_reason IS NULL),
-        (SELECT MIN(due_at) FROM outbox WHERE state = 'due')",
+        (SELECT MIN(due_at) FROM outbox WHERE state = 'due'),
+        (SELECT MIN(due_at) FROM trigger WHERE due_at IS NOT NULL)",
 );
 
 /// Looks. What departed jobs left is not looked for: who observes the leases sees it.
@@ -39,7 +40,7 @@ pub async fn look(tx: &Tx) -> Result<Look, StoreError> {
     let row = tx.query_opt(&LOOK, vec![]).await?.unwrap_or(Row(vec![]));
     let mut c = row.columns("look");
     let (is_movable, is_watched) = (c.flag()?, c.flag()?);
-    let timers = [c.opt_time()?, c.opt_time()?, c.opt_time()?, c.opt_time()?];
+    let timers = [c.opt_time()?, c.opt_time()?, c.opt_time()?, c.opt_time()?, c.opt_time()?];
     let is_busy = is_movable || is_watched;
     let next_due = timers.into_iter().flatten().min();
     let is_due = next_due.is_some_and(|at| at <= tx.now());

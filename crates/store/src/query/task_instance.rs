@@ -135,6 +135,7 @@ macro_rules! columns {
 
 // After the macro, which it uses.
 mod change;
+pub mod deferral;
 pub(super) mod expand;
 pub(super) mod forward;
 mod lock;
@@ -443,6 +444,7 @@ pub async fn cancel_unstarted(
     actor: &str,
 ) -> Result<u64, StoreError> {
     tx.execute(&TI_CANCEL_EVENTS, values![run_pk, tx.now(), actor, reason]).await?;
+    super::trigger::delete_of_run(tx, run_pk).await?;
     tx.execute(&TI_CANCEL, values![run_pk, tx.now(), reason]).await
 }
 

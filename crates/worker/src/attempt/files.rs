@@ -23,6 +23,8 @@ pub struct ForTask {
     pub params: String,
     /// The outputs of its upstreams, as JSON.
     pub inputs: String,
+    /// What came of the wait that it was deferred for, as JSON.
+    pub defer_event: Option<String>,
     /// The user that it runs as, if not the worker's.
     pub owner: Option<String>,
     /// The directory that it keeps from one attempt to the next.
@@ -38,6 +40,8 @@ pub enum FromTask {
     Result,
     /// `FENCEPOST_CHECKPOINT_OUT`.
     Checkpoint,
+    /// `FENCEPOST_DEFER_FILE`.
+    Defer,
 }
 
 impl FromTask {
@@ -47,6 +51,7 @@ impl FromTask {
             Self::Outputs => "outputs",
             Self::Result => "result.json",
             Self::Checkpoint => "checkpoint_out",
+            Self::Defer => "defer.json",
         })
     }
 }
@@ -58,6 +63,7 @@ pub(crate) const SCRIPT: &str = "script";
 pub(crate) const PARAMS: &str = "params.json";
 pub(crate) const INPUTS: &str = "inputs.json";
 pub(crate) const CHECKPOINT_IN: &str = "checkpoint_in";
+pub(crate) const DEFER_EVENT: &str = "defer_event.json";
 
 pub(super) fn write(dir: &AttemptDir, files: &ForTask) -> io::Result<()> {
     let owner = files.owner.as_deref();
@@ -73,6 +79,9 @@ pub(super) fn write(dir: &AttemptDir, files: &ForTask) -> io::Result<()> {
     }
     if let Some(checkpoint) = &files.checkpoint {
         write(CHECKPOINT_IN, checkpoint)?;
+    }
+    if let Some(event) = &files.defer_event {
+        write(DEFER_EVENT, event.as_bytes())?;
     }
     write(PARAMS, files.params.as_bytes())?;
     write(INPUTS, files.inputs.as_bytes())?;

@@ -12,6 +12,7 @@ use fencepost_api::execution::{Answer, AskedFor, Assignment, Ended as End, Repor
 use fencepost_core::dag::OutputType;
 use fencepost_core::outputs;
 use fencepost_core::time::Span;
+use fencepost_core::verdict::EXIT_DEFER;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -20,6 +21,8 @@ use tokio::sync::mpsc;
 const BATCH: usize = 128;
 /// Largest result file that is read.
 const RESULT_MAX: u64 = 64 << 10;
+/// Largest defer file.
+const DEFER_MAX: u64 = 64 << 10;
 
 /// An attempt whose end is known.
 #[derive(Clone)]
@@ -182,7 +185,11 @@ fn of_outcome(host: &dyn AttemptHost, of: &Of<'_>, outcome: &Outcome, evidence: 
     if matches!(report.ended, End::Exit { .. }) || outcome.success_before_signal {
         report.asked = asked(host, of.name);
     }
-    let may_succeed = matches!(report.ended, End::Exit { code: 0 }) || report.asked.is_some();
+    if matches!(report.ended, End::Exit { code: EXIT_DEFER }) && report.asked.is_none() {
+        (report.asked, report.message) = deferral(host, of.name);
+    }
+    let may_succeed = matches!(report.ended, End::Exit { code: 0 })
+        || report.asked.as_ref().is_some_and(|asked| !matches!(asked, AskedFor::Defer { .. }));
     if may_succeed {
         read_outputs(host, of, &mut report);
     }
@@ -277,6 +284,37 @@ fn asked(host: &dyn AttemptHost, name: &str) -> Option<AskedFor> {
         }
         _ => None,
     }
+}
+
+/// What the defer file asks to wait for, or what is wrong with it. Whether the wait makes sense is the
+/// store's to say.
+fn deferral(host: &dyn AttemptHost, name: &str) -> (Option<AskedFor>, Option<String>) {
+    let bytes = host.read_file(name, FromTask::Defer, DEFER_MAX + 1).unwrap_or_default();
+    let wrong = |why: &str| (None, Some(format!("exit code {EXIT_DEFER}: {why}")));
+    if bytes.is_empty() {
+        return wrong("it left nothing in $FENCEPOST_DEFER_FILE, so this is a failure");
+    }
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > DEFER_MAX {
+        return wrong("its defer file is larger than 64 KiB");
+    }
+    let read: Value = match serde_json::from_slice(&bytes) {
+        Ok(read) => read,
+        Err(error) => return wrong(&format!("its defer file is no JSON: {error}")),
+    };
+    let Some(mut wait) = read.get("wait").and_then(Value::as_object).cloned() else {
+        return wrong("its defer file has no object `wait`");
+    };
+    // What stands beside the wait belongs to it.
+    for key in ["timeout", "poke_interval", "soft_fail", "context"] {
+        if let Some(value) = read.get(key) {
+            wait.insert(key.into(), value.clone());
+        }
+    }
+    // A NUL cannot be stored as text.
+    if Value::Object(wait.clone()).to_string().contains("\\u0000") {
+        return wrong("its defer file holds a NUL");
+    }
+    (Some(AskedFor::Defer { wait: Value::Object(wait) }), None)
 }
 
 /// Reads the outputs; a success whose outputs are not as declared cannot be taken.

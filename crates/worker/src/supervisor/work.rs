@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::lease::shim_margin;
-use crate::attempt::{CHECKPOINT_IN, ForTask, FromTask, INPUTS, PARAMS, SCRIPT};
+use crate::attempt::{CHECKPOINT_IN, DEFER_EVENT, ForTask, FromTask, INPUTS, PARAMS, SCRIPT};
 use crate::dir::AttemptDir;
 use crate::spec::{Containment, ShimSpec, VERSION};
 use fencepost_api::execution::{Assignment, Work};
@@ -81,6 +81,7 @@ fn environment(
     let places = [
         ("FENCEPOST_OUTPUT_FILE", FromTask::Outputs.path(dir)),
         ("FENCEPOST_RESULT_FILE", FromTask::Result.path(dir)),
+        ("FENCEPOST_DEFER_FILE", FromTask::Defer.path(dir)),
         ("FENCEPOST_CHECKPOINT_IN", dir.io().join(CHECKPOINT_IN)),
         ("FENCEPOST_CHECKPOINT_OUT", FromTask::Checkpoint.path(dir)),
         ("FENCEPOST_PARAMS_FILE", dir.io().join(PARAMS)),
@@ -90,7 +91,10 @@ fn environment(
         ("FENCEPOST_TMP_DIR", dir.tmp()),
         ("FENCEPOST_STATE_DIR", state_dir(shared, assignment)),
     ];
-    let places = places.into_iter().map(|(name, path)| (name.to_owned(), text(path)));
+    // Set only for a process that resumes: so it knows that it does.
+    let event = work.defer_event.is_some().then(|| dir.io().join(DEFER_EVENT));
+    let event = event.map(|path| ("FENCEPOST_DEFER_EVENT_FILE", path));
+    let places = places.into_iter().chain(event).map(|(name, path)| (name.to_owned(), text(path)));
     let temporary = [("TMPDIR".to_owned(), text(dir.tmp()))];
     let all = shared.settings.allowed_env().chain(temporary).chain(work.env.clone()).chain(places);
     let all = all.chain(api(shared, assignment)).chain(python_path(shared, work));
@@ -141,6 +145,7 @@ pub(super) fn state_dir(shared: &Shared, assignment: &Assignment) -> PathBuf {
 pub(super) fn for_task(shared: &Shared, assignment: &Assignment, work: &Work) -> ForTask {
     ForTask {
         script: work.script.clone(),
+        defer_event: work.defer_event.as_ref().map(ToString::to_string),
         checkpoint: work.checkpoint.as_deref().and_then(super::checkpoint::decode),
         params: work.params.to_string(),
         inputs: work.inputs.to_string(),

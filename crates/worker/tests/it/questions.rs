@@ -64,6 +64,7 @@ fn assignment(token: &str) -> Assignment {
             keeps: false,
             graceful_exit_codes: Vec::new(),
             checkpoint: None,
+            defer_event: None,
             outputs: Vec::new(),
         }),
         credential: None,

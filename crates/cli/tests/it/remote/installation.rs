@@ -19,6 +19,7 @@ use fencepost_engine::operations::run_control::AttemptRef;
 use fencepost_engine::operations::trigger::{self, TriggerRequest};
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
+use fencepost_engine::triggerer::Timers;
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_server::auth;
 use fencepost_server::execution::Execution;
@@ -78,6 +79,7 @@ fn env() -> Env {
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
         evaluate: Arc::new(render::condition),
         value: Arc::new(render::value),
+        render: Arc::new(render::text),
     }
 }
 
@@ -97,6 +99,7 @@ impl Installation {
             Box::new(Scheduler),
             Box::new(Dispatcher),
             Box::<Watch>::default(),
+            Box::new(Timers),
             Box::new(Reaper),
         ];
         tokio::spawn(drive(cx.clone(), passes, SharedHealth::default(), stopped));

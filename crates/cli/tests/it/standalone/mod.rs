@@ -6,6 +6,7 @@ mod containment;
 mod contract;
 #[cfg(feature = "crash-points")]
 mod crash_points;
+mod deferral;
 mod full_disk;
 mod kill9;
 mod local_run;

@@ -18,6 +18,8 @@ pub(crate) struct What {
     pub(crate) try_number: u32,
     pub(crate) prev_outcome: String,
     pub(crate) generation: u32,
+    /// What came of the wait that it was deferred for.
+    pub(crate) event: Option<Value>,
 }
 
 impl What {
@@ -32,6 +34,7 @@ impl What {
             try_number: facts.ti.try_number,
             prev_outcome: attempt.prev_outcome.clone(),
             generation: facts.ti.generation,
+            event: attempt.event.clone(),
         }
     }
 
@@ -63,6 +66,10 @@ pub(crate) fn stay() -> Act {
 /// Its shim dies with it.
 pub(crate) fn gone() -> Act {
     Act { ending: Some(Ending::Gone(Death::Single)), ..stay() }
+}
+/// Waits for that, and resumes.
+pub(crate) fn defers(wait: Value) -> Act {
+    Act { asked: Some(Asked::Defer(wait)), ..exit(100) }
 }
 /// Success with one output.
 pub(crate) fn says(name: &str, value: Value) -> Act {

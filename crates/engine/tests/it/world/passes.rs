@@ -3,17 +3,58 @@
 use super::World;
 use super::worker::Desk;
 use fencepost_core::time::{Span, Timestamp};
+use fencepost_core::wait::{Look, Wait};
 use fencepost_engine::dispatcher::Dispatcher;
+use fencepost_engine::error::EngineError;
 use fencepost_engine::outbox::Outbox;
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
-use fencepost_engine::{Pass, Report};
-use std::sync::Arc;
+use fencepost_engine::triggerer::{Looker, Timers, Watcher};
+use fencepost_engine::{Cx, Pass, Report};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 
 /// Turns until everything stands still: more means that something turns for ever.
 const TURNS_MAX: usize = 400;
 /// How far time moves when nothing says when the next thing is due.
 const IDLE: Span = Span::from_secs(30);
+
+/// A watcher whose looks come within its turn.
+struct Watched(Watcher);
+
+impl Pass for Watched {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn pass<'a>(
+        &'a mut self,
+        cx: &'a Cx,
+    ) -> Pin<Box<dyn Future<Output = Result<Report, EngineError>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut whole = self.0.pass(cx).await?;
+            while self.0.is_looking() {
+                tokio::task::yield_now().await;
+                let next = self.0.pass(cx).await?;
+                whole.moved += next.moved;
+                whole.next_due = next.next_due;
+            }
+            Ok(whole)
+        })
+    }
+}
+
+/// What there is to see, by the path of the file that is waited for; nothing is seen of others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen(pub(crate) Arc<Mutex<BTreeMap<String, Look>>>);
+
+impl Looker for Seen {
+    fn look<'a>(&'a self, wait: &'a Wait) -> Pin<Box<dyn Future<Output = Look> + Send + 'a>> {
+        let path = if let Wait::File(path) = wait { path.as_str() } else { "" };
+        let seen = self.0.lock().unwrap().get(path).cloned();
+        Box::pin(async move { seen.unwrap_or(Look::NotYet) })
+    }
+}
 
 /// What came of a turn.
 #[derive(Debug, Default)]
@@ -38,8 +79,10 @@ impl World {
         let mut whole = Report::default();
         let mut turn = Turn::default();
         let mut outbox = self.outbox();
-        let passes: [&mut dyn Pass; 4] =
-            [&mut Scheduler, &mut Dispatcher, &mut Reaper, &mut outbox];
+        let looker: Arc<dyn Looker> = Arc::new(self.looker.clone());
+        let mut watcher = Watched(Watcher::new(looker, 1_000));
+        let passes: [&mut dyn Pass; 6] =
+            [&mut Scheduler, &mut Timers, &mut Dispatcher, &mut Reaper, &mut watcher, &mut outbox];
         for pass in passes {
             match pass.pass(&self.cx).await {
                 Ok(report) => whole.merge(report),

@@ -4,7 +4,7 @@ use fencepost_core::dag::{Dag, Elements};
 use fencepost_core::hook::Hooks;
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::time::{BootInstant, Span, Timestamp};
-use fencepost_dagfile::template::{Context, evaluate, value_of};
+use fencepost_dagfile::template::{Context, evaluate, render, value_of};
 use fencepost_engine::env::Env;
 use fencepost_engine::facts::Facts;
 use fencepost_store::{PgOptions, Store, StoreClock, StoreError, migrate_postgres};
@@ -176,6 +176,9 @@ pub(crate) fn env(
         evaluate: Arc::new(condition),
         value: Arc::new(|key, expression, facts| {
             value_of(key, expression, &context(facts)).map_err(|error| error.to_string())
+        }),
+        render: Arc::new(|text, facts| {
+            render("wait", text, &context(facts)).map_err(|error| error.to_string())
         }),
     }
 }

@@ -13,6 +13,7 @@ use fencepost_store::query::listing::events::{self, EventFilter};
 use fencepost_store::query::pool::{self, Pool};
 use fencepost_store::query::run::{self, Run};
 use fencepost_store::query::task_instance::{self, Ti};
+use fencepost_store::query::trigger::{self, Trigger};
 use fencepost_store::query::xcom;
 use std::collections::BTreeMap;
 
@@ -50,6 +51,13 @@ impl World {
         let mut all = backfill::page(&tx, i64::MAX, ("", false), ALL).await.unwrap();
         all.reverse();
         all
+    }
+
+    /// All triggers.
+    pub(crate) async fn triggers(&self) -> Vec<Trigger> {
+        let tx = self.look().await;
+        let _unseen = self.faults.unseen();
+        trigger::list(&tx, 0, ALL).await.unwrap()
     }
 
     /// Runs that are queued or running.

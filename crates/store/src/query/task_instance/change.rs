@@ -1,6 +1,7 @@
 //! The one way by which an instance's state changes: compare and set on (state, token).
 
 use super::Ti;
+use crate::query::trigger;
 use crate::{Stmt, StoreError, Tx, values};
 use fencepost_core::id::Token;
 use fencepost_core::state::TiState;
@@ -86,5 +87,15 @@ pub async fn change(tx: &Tx, changes: &[TiChange]) -> Result<Vec<bool>, StoreErr
             ]
         })
         .collect();
-    Ok(tx.execute_many(&TI_CHANGE, sets).await?.into_iter().map(|n| n == 1).collect())
+    let changed: Vec<bool> =
+        tx.execute_many(&TI_CHANGE, sets).await?.into_iter().map(|n| n == 1).collect();
+    // No trigger outlives the wait that it is of (I13), whoever ends that.
+    let over = changes.iter().zip(&changed).filter(|(change, changed)| {
+        **changed && change.from == TiState::Deferred && change.to.state != TiState::Deferred
+    });
+    let over: Vec<Token> = over.filter_map(|(change, _)| change.from_token).collect();
+    if !over.is_empty() {
+        trigger::delete(tx, &over).await?;
+    }
+    Ok(changed)
 }

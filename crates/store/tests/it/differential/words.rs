@@ -82,6 +82,22 @@ audit_last_run
 audit_versions run0 run
 *ti_checkpoint_set run task map held word
 ti_checkpoint_get run task map
+ti_timer_due now limit
+ti_deferred_since run task map n
+*ti_defer run task map past n
+*ti_event_set run task map held json
+ti_event_get run task map n
+*trigger_insert token run task map dag kind json json flag past past? past? past?
+trigger_get token
+trigger_delete token
+trigger_delete_of_run run
+*trigger_claim job limit
+trigger_loads job
+~trigger_to_look job now all
+trigger_next_look job
+trigger_next_timer
+trigger_looked token job past json
+trigger_list token0 limit
 dag_get dag
 dag_lock dag
 dag_take dag
@@ -387,6 +403,24 @@ ti_change =2 =1 =0 =none =0 =up_for_retry =0 n n n n n n n n flag recheck =5 why
 ti_retry_due =9 limit
 ti_insert =2 =2 =-1 name =d0 =scheduled n =p0 n n n =0 =0 word? now? now?
 ti_candidates =d0 =p0 =9 =0 =0 =-9 limit
+ti_insert =2 =3 =-1 name =d0 =none n pool n n n =0 =0 word? now? now?
+ti_change =2 =3 =-1 =none =0 =deferred =3 =1 n n n n n =0 n flag recheck =5 why outcome word? now? now? now? now?
+trigger_insert =3 =2 =3 =-1 =d0 kind json json =1 =1 =5 =5 =5
+ti_timer_due =9 limit
+trigger_claim =00000000-0000-0000-0000-000000000001 =9
+trigger_to_look =00000000-0000-0000-0000-000000000001 =9 =9
+trigger_next_look =00000000-0000-0000-0000-000000000001
+trigger_loads =00000000-0000-0000-0000-000000000001
+trigger_looked =3 =00000000-0000-0000-0000-000000000001 =7 json
+ti_defer =2 =3 =-1 =4 =1
+ti_deferred_since =2 =3 =-1 =1
+ti_event_set =2 =3 =-1 =3 json
+ti_event_get =2 =3 =-1 =1
+trigger_get =3
+trigger_list =0 =9
+trigger_delete =3
+trigger_insert =3 =2 =3 =-1 =d0 kind json json =1 =1 =5 =5 =5
+trigger_delete_of_run =2
 api_token_insert =i0 word =admin now never never =i1 =hash
 api_token_admins
 api_token_by_hash =hash
