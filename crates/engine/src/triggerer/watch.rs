@@ -261,7 +261,7 @@ async fn other_run(tx: &Tx, other: &External) -> Result<Option<Run>, EngineError
         Which::RunId(run_id) => run::get(tx, &other.dag_id, run_id).await?,
         Which::LogicalDate(at) => {
             let upto = at.plus(Span::from_micros(1));
-            let newest = run::previous(tx, &other.dag_id, upto).await?;
+            let newest = run::previous(tx, &other.dag_id, upto, true).await?;
             newest.filter(|run| run.logical_date == Some(*at))
         }
     })

@@ -5,9 +5,10 @@
 //! the store's file and the processes of tasks stay.
 
 use crate::world::{
-    Act, Kind, Trip, What, World, backfills, clears, exit, gone, request, says, stay,
+    Act, Kind, Trip, What, World, backfills, clears, defers, exit, gone, request, says, stay,
 };
 use fencepost_engine::error::EngineError;
+use fencepost_engine::operations::answer::{Reply, answer};
 use fencepost_engine::operations::backfill::{self, BackfillRequest};
 use fencepost_engine::operations::clear::clear;
 use fencepost_engine::operations::run_control::{cancel, delete_run};
@@ -28,6 +29,8 @@ enum Person {
     Backfills,
     /// Once a process runs.
     CancelsBackfill,
+    /// Once something is asked.
+    Approves,
 }
 
 struct Scenario {
@@ -159,6 +162,7 @@ async fn is_due(world: &World, person: Person) -> bool {
         Person::Cancels | Person::ClearsRunning | Person::CancelsBackfill => {
             !world.machine.running().is_empty()
         }
+        Person::Approves => world.triggers().await.iter().any(|one| one.kind == "approval"),
         Person::Clears | Person::Deletes | Person::Backfills => {
             !world.all_runs().await.is_empty() && world.unfinished_runs().await.is_empty()
         }
@@ -176,6 +180,18 @@ async fn act(world: &World, person: Person) -> Result<(), EngineError> {
             let request = backfills("d", "2026-02-27", "2026-03-01");
             let reprocess = fencepost_core::state::Reprocess::Completed;
             backfill::create(cx, &BackfillRequest { reprocess, ..request }).await.map(drop)
+        }
+        Person::Approves => {
+            let ask = Reply {
+                dag_id: "d".into(),
+                run_id: "r".into(),
+                task_id: "ask".into(),
+                map_index: None,
+                approves: true,
+                by: "me".into(),
+                reason: None,
+            };
+            answer(cx, &ask).await.map(drop)
         }
         Person::CancelsBackfill => {
             backfill::cancel(cx, world.backfills().await[0].backfill_pk, "me").await.map(drop)
@@ -384,4 +400,42 @@ scenario!(
     DAILY,
     |what| if what.run_id == "r" { exit(0) } else { stay() },
     &[Person::Triggers, Person::Backfills, Person::CancelsBackfill]
+);
+scenario!(
+    a_deferral_resumes_once_whatever_dies,
+    "
+dag_id: d
+tasks:
+  w: {wait: {interval: 5m}}
+  t: {run: x, depends_on: [w]}
+  other: {wait: {external_task: {dag_id: d, task_id: t, run_id: r}}}
+",
+    |what| match what.event {
+        None => defers(serde_json::json!({ "interval": "5m", "context": 1 })),
+        Some(_) => says("n", serde_json::json!(what.try_number)),
+    },
+    &[Person::Triggers]
+);
+scenario!(
+    a_person_is_heard_once_whatever_dies,
+    "
+dag_id: d
+tasks:
+  ask: {wait: {approval: Ship it?}}
+  after: {run: x, depends_on: [ask]}
+",
+    |_| exit(0),
+    &[Person::Triggers, Person::Approves]
+);
+scenario!(
+    a_cancel_ends_what_is_deferred_whatever_dies,
+    "
+dag_id: d
+tasks:
+  w: {wait: {interval: 5m}}
+  f: {wait: {file: /never, timeout: 1h}}
+  t: {run: x}
+",
+    |_| stay(),
+    &[Person::Triggers, Person::Cancels]
 );

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const MANY: &str = "
 dag_id: d
 tasks:
-  w: {wait: {file: '/in/{{ map_index }}', poke_interval: 1m}, expand: {n: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]}}
+  w: {wait: {file: '/in/{{ n }}', poke_interval: 1m}, expand: {n: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]}}
 ";
 
 async fn triggerer(world: &World, name: &str) -> Cx {

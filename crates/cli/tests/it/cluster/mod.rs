@@ -17,4 +17,5 @@ mod rolling;
 mod session;
 mod shims;
 mod signals;
+mod triggerers;
 mod world;

@@ -94,6 +94,7 @@ impl Cluster {
         for (key, value) in [
             ("scheduler.lease_ttl", "6s"),
             ("server.lease_ttl", "6s"),
+            ("triggerer.lease_ttl", "6s"),
             ("scheduler.heartbeat_interval", "1s"),
         ] {
             self.setting(key, value);
@@ -136,6 +137,10 @@ impl Cluster {
     }
 
     /// Starts a worker whose home bears its name.
+    pub(crate) fn triggerer(&self, name: &str) -> Role {
+        self.must_serve(name, self.command(&["triggerer", "--store", self.url()]))
+    }
+
     pub(crate) fn worker(&self, name: &str) -> Role {
         self.must_serve(name, self.worker_command(name, &[]))
     }
