@@ -2,8 +2,8 @@
 //! a run, and of a DAG that makes none.
 
 mod dag;
-mod files;
 mod deferred;
+mod files;
 mod previous;
 mod schedulers;
 mod slots;
