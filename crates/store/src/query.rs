@@ -23,8 +23,8 @@ pub mod retention;
 pub mod run;
 pub mod signing_key;
 pub mod task_instance;
-pub mod vault;
 pub mod trigger;
+pub mod vault;
 pub mod vitals;
 pub mod xcom;
 
