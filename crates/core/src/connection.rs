@@ -136,14 +136,18 @@ impl Connection {
         let fields = match value {
             Value::String(uri) => return Self::from_uri(uri),
             Value::Object(fields) => fields,
-            _ => return Err(ConnectionError::Field),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                return Err(ConnectionError::Field);
+            }
         };
         let mut connection = Self::default();
         for (name, value) in fields {
             let text = || match value {
                 Value::Null => Ok(None),
                 Value::String(text) => Ok(some(text.clone())),
-                _ => Err(ConnectionError::Field),
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                    Err(ConnectionError::Field)
+                }
             };
             match name.as_str() {
                 "conn_type" => connection.conn_type = text()?.unwrap_or_default(),
@@ -261,7 +265,7 @@ fn extra_from(value: &Value) -> Result<Map<String, Value>, ConnectionError> {
         // Airflow's exports have it as a text.
         Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
         Value::String(text) => serde_json::from_str(text).map_err(|_| ConnectionError::Extra),
-        _ => Err(ConnectionError::Extra),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => Err(ConnectionError::Extra),
     }
 }
 
