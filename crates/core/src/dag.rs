@@ -5,11 +5,13 @@
 //! Templates (Jinja) are kept as text: they are rendered when an attempt is claimed.
 
 mod graph;
+mod group;
 
 pub use graph::{
     DagError, INSTANCES_MAX, TASKS_MAX, ancestors, descendants, downstream_edges, priority_weights,
     topological_order,
 };
+pub use group::TaskGroup;
 
 use crate::id::{DagId, IdError, PoolName, QueueName, TaskId};
 use crate::retry::{RetryPolicy, RetryRule};
@@ -58,6 +60,8 @@ pub struct Dag {
     /// Keep ended runs this long (`retention`); `None`: the installation's setting.
     pub retention: Option<Span>,
     pub tasks: Vec<Task>,
+    /// The groups that tasks stand in, each after the one that it stands in.
+    pub groups: Vec<TaskGroup>,
 }
 
 impl Dag {
@@ -79,6 +83,7 @@ impl Dag {
             env: Vec::new(),
             retention: None,
             tasks,
+            groups: Vec::new(),
         })
     }
 
@@ -90,6 +95,7 @@ impl Dag {
             task.depends_on.dedup();
         }
         graph::check(&draft.tasks)?;
+        group::check(&draft.groups, draft.tasks.len())?;
         Ok(draft)
     }
 

@@ -6,6 +6,7 @@
 //! indexes), so it is kept as text. `from_ir` reads it with the validation of files; templates were
 //! checked when the file was.
 
+mod groups;
 mod timing;
 
 use crate::diagnostic::Findings;
@@ -52,19 +53,25 @@ pub fn ir(dag: &Dag) -> Value {
         .collect();
     out.insert("default_args".into(), Value::Object(defaults));
     out.insert("tasks".into(), Value::Object(tasks));
+    groups::write(dag, &mut out);
     Value::Object(out)
 }
 
 /// The DAG of a stored form.
 pub fn from_ir(stored: &Value) -> Result<Dag, IrError> {
     let mut findings = Findings::default();
-    let root = Node::from_json(stored).ok_or_else(|| IrError("it is too large".into()))?;
+    let (stored, stored_groups) = groups::split(stored);
+    let root = Node::from_json(&stored).ok_or_else(|| IrError("it is too large".into()))?;
     let reading = crate::read::read(&root, "", &mut findings);
     let dag = reading.and_then(|reading| reading.into_dag(&mut findings));
-    dag.ok_or_else(|| {
+    let dag = dag.ok_or_else(|| {
         let first = findings.finish().into_iter().next();
         IrError(first.map_or_else(|| "no DAG".into(), |d| format!("{} ({})", d.message, d.hint)))
-    })
+    })?;
+    match stored_groups {
+        Some(stored) => groups::read(&stored, dag),
+        None => Ok(dag),
+    }
 }
 
 /// What names a version: SHA-256 of the stored form, in hexadecimal.

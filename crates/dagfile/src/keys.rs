@@ -1,6 +1,7 @@
 //! The one table of keys: it drives the validation and the JSON schema, so they cannot differ.
 
 mod dag;
+mod group;
 mod task;
 
 /// One key of the DAG file.
@@ -20,6 +21,8 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Dag,
+    /// At a task group.
+    Group,
     Task,
     /// At a task and in `default_args`.
     TaskOrDefault,
@@ -59,6 +62,7 @@ pub(crate) enum Shape {
     Catchup,
     Params,
     Tasks,
+    TaskGroups,
     DefaultArgs,
     Expand,
     Outputs,
@@ -105,7 +109,7 @@ pub(crate) fn at(level: Level) -> impl Iterator<Item = &'static Key> {
 
 /// Every key; a name may come at two levels.
 pub(crate) fn all() -> impl Iterator<Item = &'static Key> {
-    dag::KEYS.iter().chain(task::KEYS)
+    dag::KEYS.iter().chain(task::KEYS).chain(group::KEYS)
 }
 
 /// The key of that name at that level.

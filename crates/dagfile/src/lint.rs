@@ -137,7 +137,9 @@ impl Check<'_, '_> {
 
     fn check_output(&mut self, used: &Use, task: &str, output: Option<&str>) {
         let Some(upstream) = self.upstreams.index_of(task) else {
-            if !self.reading.declares_task(task) {
+            if self.reading.tree.is_group(task) {
+                self.report_group(used, task, output);
+            } else if !self.reading.tree.declares_task(task) {
                 let near = self.upstreams.did_you_mean(task);
                 let message = format!("there is no task {}", quoted(task));
                 self.error(used, "unknown-task", message, near);
@@ -165,6 +167,13 @@ impl Check<'_, '_> {
         }
     }
 
+    /// A dot follows the name of a group where its task's was to come.
+    fn report_group(&mut self, used: &Use, group: &str, member: Option<&str>) {
+        let message = format!("`{group}` is a task group");
+        let member = member.unwrap_or("TASK");
+        self.error(used, "unknown-task", message, format!("write outputs[\"{group}.{member}\"]"));
+    }
+
     fn report_not_upstream(&mut self, used: &Use, task: &str) {
         let (before, hint) = match self.draft.map(|(_, draft)| draft.task.task_id.as_str()) {
             Some(own) if own == task => {
@@ -188,7 +197,12 @@ impl Check<'_, '_> {
             }
             [root, task, name, ..] if root == "outputs" => {
                 let input = format!("FENCEPOST_INPUT_{}_{}", variable(task), variable(name));
-                (format!("outputs.{task}.{name}"), Some(input))
+                let path = if task.contains('.') {
+                    format!("outputs[\"{task}\"].{name}")
+                } else {
+                    format!("outputs.{task}.{name}")
+                };
+                (path, Some(input))
             }
             path => (path.join("."), None),
         };

@@ -7,6 +7,7 @@ mod edges;
 mod env;
 mod expand;
 mod fields;
+mod groups;
 mod identifiers;
 mod outputs;
 mod params;
@@ -17,6 +18,7 @@ mod timing;
 mod trigger;
 mod wait;
 
+pub(crate) use groups::Tree;
 pub(crate) use outputs::output_types;
 pub(crate) use task::Draft;
 pub(crate) use templates::{Template, TemplateKind};
@@ -29,12 +31,15 @@ use fencepost_core::id::{DagId, IdError};
 use fencepost_core::schedule::{Schedule, SlotPolicy};
 use fencepost_core::time::Span;
 use fields::Fields;
+use groups::{Builder, Defaults};
 
 /// A DAG as far as it could be read, with what the later checks need.
 pub(crate) struct Reading<'a> {
     pub(crate) head: Head,
     pub(crate) tasks: Vec<Draft<'a>>,
-    /// Templates that belong to no task: those of the DAG and of `default_args`.
+    /// Which tasks and groups stand where.
+    pub(crate) tree: Tree<'a>,
+    /// Templates that belong to no task: those of the DAG and of each `default_args`.
     pub(crate) templates: Vec<Template<'a>>,
     root: &'a [Entry],
 }
@@ -71,25 +76,22 @@ pub(crate) fn read<'a>(root: &'a Node, stem: &str, findings: &mut Findings) -> O
     let fields = Fields::of(entries, Level::Dag, findings);
     check_version(&fields, findings);
     let head = head(&fields, stem, findings)?;
-    let defaults = match fields.map("default_args", findings) {
+    let own = match fields.map("default_args", findings) {
         Some(entries) => Fields::of(entries, Level::TaskOrDefault, findings),
         None => Fields::default(),
     };
     let mut templates = env::templates(&fields);
-    templates.extend(templates::of(&defaults));
-    let tasks = tasks(entries, &fields, &defaults, findings)?;
-    Some(Reading { head, tasks, templates, root: entries })
+    templates.extend(templates::of(&own));
+    let defaults = Defaults::none().over(&own, findings);
+    let (tasks, mut tree) = tasks(entries, &fields, &defaults, findings)?;
+    templates.append(&mut tree.templates);
+    Some(Reading { head, tasks, tree, templates, root: entries })
 }
 
 impl Reading<'_> {
     /// Whether the file has a param of that name, sound or not.
     pub(crate) fn declares_param(&self, name: &str) -> bool {
         self.declares("params", name)
-    }
-
-    /// Whether the file has a task of that name, sound or not.
-    pub(crate) fn declares_task(&self, name: &str) -> bool {
-        self.declares("tasks", name)
     }
 
     fn declares(&self, key: &str, name: &str) -> bool {
@@ -121,6 +123,7 @@ impl Reading<'_> {
             env: head.env,
             retention: head.retention,
             tasks,
+            groups: self.tree.into_groups(),
         });
         dag.map_err(|error| findings.error(Place::FILE, "no-dag", error.to_string(), "")).ok()
     }
@@ -220,35 +223,32 @@ const NAME_RULE: &str = "1 to 200 of A-Z a-z 0-9 _ . -, not beginning with a dot
 fn tasks<'a>(
     entries: &'a [Entry],
     fields: &Fields<'a>,
-    defaults: &Fields<'a>,
+    defaults: &Defaults<'a>,
     findings: &mut Findings,
-) -> Option<Vec<Draft<'a>>> {
-    task::check_defaults(defaults, findings);
-    let Some(field) = fields.written("tasks") else {
-        // A misspelt `tasks` has been reported as such.
-        if entries.iter().all(|entry| crate::keys::find(&entry.key, Level::Dag).is_some()) {
-            let hint = "write `tasks: {hello: {run: echo hello}}`";
-            findings.error(Place::FILE, "no-tasks", "there are no tasks", hint);
-        }
+) -> Option<(Vec<Draft<'a>>, Tree<'a>)> {
+    let mut builder = Builder::new(findings);
+    let is_there = builder.read(0, fields, defaults);
+    let Builder { mut drafts, tree, .. } = builder;
+    if !is_there {
+        report_no_tasks(entries, fields, findings);
         return None;
-    };
-    let value = &field.entry.value;
-    let Some(entries) = value.as_map().filter(|entries| !entries.is_empty()) else {
-        if value.is_null() || value.as_map().is_some() {
-            let hint = "a task is `name: {run: command}`";
-            findings.error(field.entry.key_place, "no-tasks", "`tasks` is empty", hint);
-        } else {
-            let hint = "write `name: {run: command}`, without a dash before the name";
-            fields::wrong_type(field, "a mapping of tasks by name", hint, findings);
-        }
-        return None;
-    };
-    let mut drafts: Vec<Draft<'a>> = Vec::with_capacity(entries.len());
-    for entry in entries {
-        if let Some(draft) = task::read(entry, defaults, findings) {
-            drafts.push(draft);
-        }
     }
-    edges::resolve(entries, &mut drafts, findings);
-    Some(drafts)
+    edges::resolve(&tree, &mut drafts, findings);
+    Some((drafts, tree))
+}
+
+fn report_no_tasks(entries: &[Entry], fields: &Fields<'_>, findings: &mut Findings) {
+    let written = ["tasks", "task_groups"].map(|name| Some((name, fields.written(name)?)));
+    if let Some((name, field)) = written.into_iter().flatten().next() {
+        let hint = match name {
+            "tasks" => "a task is `name: {run: command}`",
+            _ => "a group is `name: {tasks: {...}}`",
+        };
+        let message = format!("`{name}` is empty");
+        findings.error(field.entry.key_place, "no-tasks", message, hint);
+    } else if entries.iter().all(|entry| crate::keys::find(&entry.key, Level::Dag).is_some()) {
+        // A misspelt `tasks` has been reported as such.
+        let hint = "write `tasks: {hello: {run: echo hello}}`";
+        findings.error(Place::FILE, "no-tasks", "there are no tasks", hint);
+    }
 }

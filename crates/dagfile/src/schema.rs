@@ -21,9 +21,10 @@ pub fn schema() -> Value {
     let mut root = object(Level::Dag);
     root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     root["title"] = json!("Fencepost DAG file");
-    root["required"] = json!(["tasks"]);
+    root["anyOf"] = json!([{ "required": ["tasks"] }, { "required": ["task_groups"] }]);
     root["definitions"] = json!({
         "task": task,
+        "task_group": object(Level::Group),
         "default_args": object(Level::TaskOrDefault),
         "duration": duration(),
         "retry_rule": retry_rule(),
@@ -82,6 +83,7 @@ fn shape(shape: Shape) -> Value {
             tasks["minProperties"] = json!(1);
             tasks
         }
+        Shape::TaskGroups => map_of(NAME, &json!({ "$ref": "#/definitions/task_group" })),
         Shape::DefaultArgs => json!({ "$ref": "#/definitions/default_args" }),
         Shape::Expand => {
             let template = json!({ "type": "string", "pattern": "\\{\\{", "x-template": true });

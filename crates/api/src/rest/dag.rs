@@ -56,6 +56,9 @@ pub struct DagDetail {
     pub params: Vec<Param>,
     /// In the order of the file.
     pub tasks: Vec<DagTask>,
+    /// Each after the one that it stands in.
+    #[serde(default)]
+    pub task_groups: Vec<DagTaskGroup>,
     /// Runs that have not ended.
     pub active_runs: u32,
 }
@@ -84,6 +87,17 @@ pub struct DagTask {
     pub queue: String,
     pub retries: u32,
     pub infra_retries: u32,
+}
+
+/// A group of tasks of the DAG.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DagTaskGroup {
+    pub group_id: String,
+    pub tooltip: String,
+    /// The group that it stands in.
+    pub parent: Option<String>,
+    /// The tasks that stand in it and in none of its own groups.
+    pub tasks: Vec<String>,
 }
 
 /// Filters of `GET /dags`.

@@ -34,8 +34,8 @@ pub use backfill::{
 };
 pub use change::{Action, Change, ChangePlan, Clear, Mark, Resolve};
 pub use dag::{
-    Dag, DagDetail, DagPatch, DagQuery, DagTask, DagVersion, DagVersionDetail, Diagnostic,
-    ImportError, NextRun, Param, PauseEffect, RunDot, Slot, SlotQuery,
+    Dag, DagDetail, DagPatch, DagQuery, DagTask, DagTaskGroup, DagVersion, DagVersionDetail,
+    Diagnostic, ImportError, NextRun, Param, PauseEffect, RunDot, Slot, SlotQuery,
 };
 pub use event::{Event, EventQuery};
 pub use explain::{Explain, Gate, GateStatus};

@@ -92,6 +92,11 @@ impl Detail for DagDetail {
             };
             lines.push(("Task", format!("{} ({}){after}", task.task_id, task.action).into()));
         }
+        for group in &self.task_groups {
+            let about = Some(&group.tooltip).filter(|text| !text.is_empty());
+            let about = about.map(|text| format!("  {text}")).unwrap_or_default();
+            lines.push(("Group", format!("{}{about}", group.group_id).into()));
+        }
         for run in dag.last_runs.iter().take(5) {
             let text = format!("{}  {}", run.run_id, age(run.started_at.as_deref(), now));
             lines.push(("Run", Cell::state_with(&run.state, &text)));

@@ -67,6 +67,7 @@ pub(crate) fn detail(dag_id: &str) -> DagDetail {
             schema: json!({"type": "boolean"}),
         }],
         tasks: vec![task("extract", &[]), task("load", &["extract"])],
+        task_groups: Vec::new(),
         active_runs: 1,
     }
 }

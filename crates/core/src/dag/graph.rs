@@ -28,6 +28,8 @@ pub enum DagError {
     Cycle(Vec<TaskId>),
     #[error("`{task}` brings the run to {instances} task instances; the most is {INSTANCES_MAX}")]
     TooManyInstances { task: TaskId, instances: u64 },
+    #[error("the task group `{group}` is wrong: {reason}")]
+    BadGroup { group: TaskId, reason: &'static str },
 }
 
 /// `a -> b -> a`; the middle of a very long circle is left out.

@@ -1,8 +1,8 @@
 //! The keys at the top of the file.
 
 use super::Shape::{
-    Catchup, Choice, Date, DefaultArgs, Duration, Env, Flag, Later, Name, Params, Schedule, Tasks,
-    Text, Texts, TimeZone, Version, Whole,
+    Catchup, Choice, Date, DefaultArgs, Duration, Env, Flag, Later, Name, Params, Schedule,
+    TaskGroups, Tasks, Text, Texts, TimeZone, Version, Whole,
 };
 use super::{Key, Level, MANY, Shape};
 
@@ -71,7 +71,7 @@ pub(super) static KEYS: &[Key] = &[
     key("connections", Later, "Connections given to every task."),
     key("default_args", DefaultArgs, "Keys that every task takes unless it has its own.").or("{}"),
     key("tasks", Tasks, "The tasks by name."),
-    key("task_groups", Later, "Groups of tasks."),
+    key("task_groups", TaskGroups, "Groups of tasks by name."),
     key("on_success_callback", Later, "What happens after a run succeeded."),
     key("on_failure_callback", Later, "What happens after a run failed."),
     key("on_retry_callback", Later, "What happens before a retry."),

@@ -48,7 +48,7 @@ pub(super) static KEYS: &[Key] = &[
     .template(),
     task("wait", Shape::Wait, "A deferred wait; it costs no worker slot.").template(),
     task("noop", True, "Nothing: the task succeeds when its turn comes."),
-    task("depends_on", TaskNames, "The tasks that come before it.").or("[]"),
+    task("depends_on", TaskNames, "The tasks and task groups that come before it.").or("[]"),
     both(
         "trigger_rule",
         Choice { values: &TRIGGER_RULES, later: &[] },

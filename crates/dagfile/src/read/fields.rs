@@ -194,6 +194,10 @@ fn report_unknown(entry: &Entry, level: Level, findings: &mut Findings) {
         (Some(key), Level::TaskOrDefault) if key.level == Level::Task => {
             "it belongs to each task, not to `default_args`".to_owned()
         }
+        (Some(key), Level::Group) if key.level == Level::TaskOrDefault => {
+            "write it under the group's `default_args`".to_owned()
+        }
+        (Some(key), _) if key.level == Level::Group => "it belongs to a task group".to_owned(),
         (Some(key), _) if key.level == Level::Dag => "it belongs to the top of the file".to_owned(),
         (Some(_), _) => "it belongs to a task".to_owned(),
         _ if findings.is_full() => String::new(),

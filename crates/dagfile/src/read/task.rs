@@ -1,8 +1,9 @@
 //! One task: its action, its edges by name, and the keys that it shares with `default_args`.
 
 use super::fields::{Fields, item_type, wrong_type};
+use super::groups::Defaults;
 use super::templates::{self, Template};
-use super::{NAME_RULE, env, expand, outputs, retry, trigger, wait};
+use super::{env, expand, outputs, retry, trigger, wait};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
@@ -18,6 +19,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) entry: &'a Entry,
     /// Upstream names as written.
     pub(super) depends_on: Vec<(&'a str, Place)>,
+    /// The DAG or group that it stands in, by its place in the tree.
+    pub(super) scope: usize,
     pub(crate) templates: Vec<Template<'a>>,
     /// Its action is one that is refused: nothing more is said about what it does.
     pub(crate) is_refused: bool,
@@ -33,17 +36,13 @@ pub(super) fn check_defaults(defaults: &Fields<'_>, findings: &mut Findings) {
     }
 }
 
-/// Reads one entry of `tasks`; `None` if it has no usable name or is no mapping.
+/// Reads one entry of `tasks`, under its full id; `None` if it is no mapping.
 pub(super) fn read<'a>(
     entry: &'a Entry,
-    defaults: &Fields<'a>,
+    task_id: TaskId,
+    defaults: &Defaults<'a>,
     findings: &mut Findings,
 ) -> Option<Draft<'a>> {
-    let Ok(task_id) = TaskId::new(entry.key.as_str()) else {
-        let message = format!("{} is not a name for a task", quoted(&entry.key));
-        findings.error(entry.key_place, "bad-name", message, NAME_RULE);
-        return None;
-    };
     let entries = match entry.value.as_map() {
         Some(entries) => entries,
         None if entry.value.is_null() => &[],
@@ -59,18 +58,20 @@ pub(super) fn read<'a>(
     let is_sound = findings.error_count() == before;
     let (action, is_refused) = action(entry, entries, &own, is_sound, findings);
     let mut task = Task::with_defaults(task_id, action).ok()?;
-    read_shared(&mut task, &own.over(defaults), findings);
-    task.env = env::overlay(env::read(defaults, findings), env::read(&own, findings));
+    let all = own.over(&defaults.fields);
+    read_shared(&mut task, &all, findings);
+    task.env = env::overlay(defaults.env.clone(), env::read(&own, findings));
     task.when = own.text("when", findings);
     task.part = part(&own, findings);
-    if task.part == Part::Teardown && own.over(defaults).get("trigger_rule").is_none() {
+    if task.part == Part::Teardown && all.get("trigger_rule").is_none() {
         task.trigger_rule = TriggerRule::AllDone;
     }
     task.expand = expand::read(&own, findings);
     task.map_index_template = own.text("map_index_template", findings);
     task.outputs = outputs::read(&own, findings);
     let depends_on = depends_on(&own, findings);
-    Some(Draft { templates: templates::of(&own), task, entry, depends_on, is_refused })
+    let templates = templates::of(&own);
+    Some(Draft { templates, task, entry, depends_on, scope: 0, is_refused })
 }
 
 fn part(fields: &Fields<'_>, findings: &mut Findings) -> Part {
@@ -173,7 +174,11 @@ fn noop(fields: &Fields<'_>, entry: &Entry, findings: &mut Findings) -> Option<A
     None
 }
 
-fn depends_on<'a>(fields: &Fields<'a>, findings: &mut Findings) -> Vec<(&'a str, Place)> {
+/// The names in a `depends_on`.
+pub(super) fn depends_on<'a>(
+    fields: &Fields<'a>,
+    findings: &mut Findings,
+) -> Vec<(&'a str, Place)> {
     let mut names = Vec::new();
     for item in fields.list("depends_on", findings).unwrap_or_default() {
         match item.as_written() {

@@ -4,6 +4,7 @@
 mod budgets;
 mod dag_values;
 mod fuzz;
+mod groups;
 mod long_example;
 mod mistakes;
 mod mistakes_of_flow;

@@ -52,7 +52,7 @@ fn triggers_of_other_dags() {
     );
     check_task(
         "trigger_dag: {dag_id: other, params: {n: '{{ params.what }}'}}",
-        &["3:57 error [unknown-param] there is no param `what` | declare it under `params`"],
+        &["3:50 error [unknown-param] there is no param `what` | declare it under `params`"],
     );
 }
 

@@ -43,6 +43,7 @@ fn every_key_of_the_schema_is_known_to_the_validation() {
     let levels = [
         ("", &schema),
         ("tasks: {t: {KEY}}", &schema["definitions"]["task"]),
+        ("task_groups: {t: {KEY}}", &schema["definitions"]["task_group"]),
         ("default_args: {KEY}", &schema["definitions"]["default_args"]),
     ];
     for (place, level) in levels {
@@ -63,7 +64,8 @@ fn every_key_of_the_schema_is_known_to_the_validation() {
 fn editors_find_docs_defaults_and_marks() {
     let schema = fencepost_dagfile::schema();
     let task = &schema["definitions"]["task"]["properties"];
-    for level in [&schema["properties"], task] {
+    let group = &schema["definitions"]["task_group"]["properties"];
+    for level in [&schema["properties"], task, group] {
         for (key, property) in level.as_object().unwrap() {
             assert!(!property["description"].as_str().unwrap_or_default().is_empty(), "{key}");
         }
@@ -81,7 +83,16 @@ fn editors_find_docs_defaults_and_marks() {
         .collect();
     assert_eq!(
         marked,
-        ["run", "command", "trigger_dag", "when", "map_index_template", "env", "working_dir"]
+        [
+            "run",
+            "command",
+            "trigger_dag",
+            "wait",
+            "when",
+            "map_index_template",
+            "env",
+            "working_dir"
+        ]
     );
     assert_eq!(schema["properties"]["schema"]["const"], 1);
 }

@@ -2,7 +2,9 @@
 
 use super::call::Call;
 use super::failure::Failure;
-use fencepost_api::rest::{Dag, DagDetail, DagTask, Diagnostic, ImportError, Param, RunDot, Slot};
+use fencepost_api::rest::{
+    Dag, DagDetail, DagTask, DagTaskGroup, Diagnostic, ImportError, Param, RunDot, Slot,
+};
 use fencepost_core::dag::{self, Action, Task};
 use fencepost_core::schedule::{self, Catchup, Timetable, Timing};
 use fencepost_core::time::Timestamp;
@@ -97,6 +99,7 @@ pub(super) fn detail(dag: Dag, version: &Version, active_runs: u32) -> DagDetail
         fail_fast: own.fail_fast,
         params: own.params.iter().map(param).collect(),
         tasks: own.tasks.iter().map(|task| dag_task(own, task)).collect(),
+        task_groups: own.groups.iter().map(|group| task_group(own, group)).collect(),
         active_runs,
     }
 }
@@ -147,10 +150,24 @@ fn dag_task(dag: &dag::Dag, task: &Task) -> DagTask {
     }
 }
 
+fn task_group(dag: &dag::Dag, group: &dag::TaskGroup) -> DagTaskGroup {
+    let parent = group.parent.and_then(|parent| dag.groups.get(parent));
+    DagTaskGroup {
+        group_id: group.group_id.to_string(),
+        tooltip: group.tooltip.clone(),
+        parent: parent.map(|parent| parent.group_id.to_string()),
+        tasks: names(dag, &group.tasks),
+    }
+}
+
 /// The names of a task's upstreams.
 pub(super) fn upstreams(dag: &dag::Dag, task: &Task) -> Vec<String> {
+    names(dag, &task.depends_on)
+}
+
+fn names(dag: &dag::Dag, tasks: &[dag::TaskIndex]) -> Vec<String> {
     let name = |index: &dag::TaskIndex| dag.task(*index).map(|task| task.task_id.to_string());
-    task.depends_on.iter().filter_map(name).collect()
+    tasks.iter().filter_map(name).collect()
 }
 
 /// A slot of a schedule.

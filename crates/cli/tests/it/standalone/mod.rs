@@ -8,6 +8,7 @@ mod contract;
 mod crash_points;
 mod deferral;
 mod full_disk;
+mod groups;
 mod kill9;
 mod local_run;
 mod python;
