@@ -266,7 +266,8 @@ fn circles_through_groups_are_found_at_the_name_that_closes_them() {
 
 #[test]
 fn groups_that_stand_for_too_many_edges_are_refused_at_the_name() {
-    let tasks: String = (0..1001).map(|n| format!("      t{n}: {{noop: true}}\n")).collect();
+    let task = |n: u32| format!("      t{n}: {{noop: true}}\n");
+    let tasks = (0..1001).map(task).collect::<Vec<_>>().concat();
     let text = format!(
         "task_groups:\n  a:\n    tasks:\n{tasks}  b:\n    depends_on: [a]\n    tasks:\n{tasks}"
     );

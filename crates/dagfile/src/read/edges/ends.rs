@@ -102,7 +102,7 @@ impl<'a> Ends<'a> {
                         left.push(*up);
                     }
                 } else if self.parts[up.at()] != Part::Setup
-                    && self.down[up.at()].iter().all(|down| is_teardown(down))
+                    && self.down[up.at()].iter().all(is_teardown)
                 {
                     work.insert(*up);
                 }
