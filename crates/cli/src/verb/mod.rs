@@ -17,6 +17,7 @@ mod explain;
 mod fence;
 mod health;
 mod held;
+mod import;
 mod incidents;
 mod init;
 mod inspect;
@@ -64,6 +65,8 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Demo(demo::Demo),
     Validate(validate::Validate),
+    #[command(subcommand)]
+    Import(import::Import),
     #[command(subcommand)]
     Dags(dags::Dags),
     #[command(subcommand)]
@@ -129,6 +132,7 @@ impl Verb {
             Self::Run(args) => run::run_file(cx, args),
             Self::Demo(args) => demo::run(cx, &args),
             Self::Validate(args) => validate::run(cx, args),
+            Self::Import(args) => import::run(cx, args),
             Self::Dags(args) => dags::run(cx, args),
             Self::Runs(args) => runs::run(cx, args),
             Self::Tasks(args) => tasks::run(cx, args),

@@ -9,6 +9,7 @@ mod contexts;
 mod credentials;
 mod exits;
 mod formats;
+mod import;
 mod installation;
 mod logs;
 mod offline;

@@ -76,14 +76,13 @@ impl Clusters<'_> {
     fn write(&self, group: Option<&DagTaskGroup>, depth: usize, text: &mut String) {
         let indent = "  ".repeat(depth);
         let all = &self.detail.task_groups;
-        let own: BTreeSet<&str> = match group {
-            Some(group) => group.tasks.iter().map(String::as_str).collect(),
-            None => {
-                let grouped: BTreeSet<&str> =
-                    all.iter().flat_map(|group| &group.tasks).map(String::as_str).collect();
-                let ids = self.detail.tasks.iter().map(|task| task.task_id.as_str());
-                ids.filter(|id| !grouped.contains(id)).collect()
-            }
+        let own: BTreeSet<&str> = if let Some(group) = group {
+            group.tasks.iter().map(String::as_str).collect()
+        } else {
+            let grouped: BTreeSet<&str> =
+                all.iter().flat_map(|group| &group.tasks).map(String::as_str).collect();
+            let ids = self.detail.tasks.iter().map(|task| task.task_id.as_str());
+            ids.filter(|id| !grouped.contains(id)).collect()
         };
         for task in self.detail.tasks.iter().filter(|task| own.contains(task.task_id.as_str())) {
             text.push_str(&format!("{indent}{}\n", (self.node)(task)));
