@@ -15,6 +15,7 @@ use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_server::execution::Execution;
+use fencepost_server::render::Renderer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -54,7 +55,7 @@ impl Cluster {
             tokio::spawn(drive(self.rig.cx.clone(), passes, Arc::clone(&health), stopped));
         let mut all = tokio::task::JoinSet::new();
         for n in 0..drivers {
-            let api = Arc::new(Execution::new(self.server.clone()));
+            let api = Arc::new(Execution::new(self.server.clone(), Renderer::without_keys()));
             let driver = Driver::new(api, self.rig.cx.env.job_id().to_string());
             let done = Arc::clone(&done);
             all.spawn(async move { driver.run(n, &done, instances).await });

@@ -25,6 +25,7 @@ use fencepost_engine::operations::{Answer, claim};
 use fencepost_engine::reaper::Reaper;
 use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass, Settings};
+use fencepost_server::render::Renderer;
 use fencepost_store::Store;
 use fencepost_store::query::{installation, pool};
 use std::collections::BTreeSet;
@@ -83,6 +84,7 @@ impl Rig {
     /// On a store that is migrated and empty.
     pub async fn on(store: Store, slots: i64) -> anyhow::Result<Self> {
         let random = AtomicU64::new(1);
+        let (evaluate, value, render) = Renderer::without_keys().functions();
         let env = Env {
             wall: Arc::new(wall),
             boottime: Arc::new(|| BootInstant::from_micros(wall().as_micros())),
@@ -90,9 +92,9 @@ impl Rig {
                 random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).rotate_left(17)
             }),
             decode: Arc::new(|ir| from_ir(ir).map_err(|error| error.to_string())),
-            evaluate: Arc::new(fencepost_server::render::condition),
-            value: Arc::new(fencepost_server::render::value),
-            render: Arc::new(fencepost_server::render::text),
+            evaluate,
+            value,
+            render,
         };
         let cx = Cx::new(store, env, Settings::default());
         let tx = cx.store.begin("prepare").await?;
@@ -185,9 +187,10 @@ impl Rig {
         if tokens.is_empty() {
             return Ok(0);
         }
+        let renderer = Renderer::without_keys();
         for (_, facts) in &work.claimed {
             let facts = facts.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
-            fencepost_server::render::work(facts).map_err(|e| anyhow::anyhow!("{e}"))?;
+            renderer.work(facts).map_err(|e| anyhow::anyhow!("{e}"))?;
         }
         let starts: Vec<StartRequest> = tokens
             .iter()

@@ -21,6 +21,7 @@ use fencepost_engine::liveness::Watch;
 use fencepost_engine::operations::beat::{self as beats, Says};
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_server::execution::Execution;
+use fencepost_server::render::Renderer;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,7 +85,10 @@ impl Bench<'_> {
         let rig = Rig::on(place.open("scheduler").await?, 128).await?;
         let mut apis: Vec<Arc<dyn ExecutionApi>> = Vec::new();
         for _ in 0..self.servers {
-            apis.push(Arc::new(Execution::new(self.cx(&rig, &place, "server").await?)));
+            apis.push(Arc::new(Execution::new(
+                self.cx(&rig, &place, "server").await?,
+                Renderer::without_keys(),
+            )));
         }
         let fleet = self.register(&rig, &apis).await?;
         self.stores.server().sql(DATABASE, "VACUUM FULL job")?;

@@ -67,6 +67,7 @@ fn in_threads(
 
 fn spec(name: &str) -> ShimSpec {
     ShimSpec {
+        private: None,
         version: VERSION,
         token: "549755813889".into(),
         attempt_id: name.into(),

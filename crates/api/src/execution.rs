@@ -167,6 +167,57 @@ pub struct Work {
     pub defer_event: Option<Value>,
     /// Declared outputs: name and type (`string`, `integer`, ...).
     pub outputs: Vec<(String, String)>,
+    /// Variables with secrets; they go over `env`.
+    #[serde(default)]
+    pub secrets: Vec<Secret>,
+    #[serde(default)]
+    pub connections: Vec<Given>,
+    /// What the worker hides in the log beside the secrets.
+    #[serde(default)]
+    pub masked: Vec<String>,
+}
+
+/// A variable with a secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret {
+    pub name: String,
+    pub from: SecretFrom,
+}
+
+/// Where its value comes from: from the server, or from where the worker finds it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretFrom {
+    Value(String),
+    /// A variable of the worker's own environment.
+    Env(String),
+    /// A file of the worker's machine.
+    File(String),
+    /// A command of the worker's shell.
+    Exec(String),
+}
+
+/// The name only.
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secret({})", self.name)
+    }
+}
+
+/// A connection that a task is given.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    pub name: String,
+    pub uri: String,
+    /// Its fields.
+    pub json: Value,
+}
+
+/// The name only.
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Given({})", self.name)
+    }
 }
 
 /// A worker is about to start an attempt. It execs only after `Accepted`.

@@ -57,6 +57,7 @@ use fencepost_engine::{Cx, Pass};
 use fencepost_server::auth::ensure_owner_token;
 use fencepost_server::execution::Execution;
 use fencepost_server::execution::http::Serves;
+use fencepost_server::render::Renderer;
 use fencepost_store::Store;
 use fencepost_store::query::{event, installation, pool};
 use fencepost_worker::attempt::{AttemptHost, OsHost};
@@ -136,17 +137,19 @@ impl Node {
         let clock = surroundings::store_clock();
         let store = Store::open_sqlite(&store_path, clock, hooks.clone())
             .map_err(|error| CliError::new(Exit::Unexpected, error.to_string()))?;
-        let cx = Cx::new(store, surroundings::env(), engine_settings(&options));
+        let keyring = keyring::load(settings, keyring::Absent::Make)?;
+        let env = surroundings::env(Arc::clone(&keyring));
+        let cx = Cx::new(store, env, engine_settings(&options));
         prepare(&cx, path, &installation_id).await?;
         // Bound before anything runs, since the tasks are told where it is; served at the end.
-        let keyring = keyring::load(settings, keyring::Absent::Make)?;
         let listener = serve::bind(settings).await?;
         let scraped = serve::bind_metrics(settings).await?;
         worker_settings.api = Some(serve::for_tasks(settings, &listener));
         let (stop, stopped) = watch::channel(false);
         let host = host(&options, &home)?;
         let who = identity::identity(&surroundings::uuid(), &home, settings);
-        let execution = Execution::new(cx.clone()).until(stopped.clone());
+        let execution =
+            Execution::new(cx.clone(), Renderer::new(Arc::clone(&keyring))).until(stopped.clone());
         let worker = Supervisor::new(
             Arc::new(execution.clone()),
             Arc::clone(&host),

@@ -56,7 +56,7 @@ impl Connection {
         let (place, schema) = rest.split_once('/').unwrap_or((rest, ""));
         let (user, address) = place.rsplit_once('@').unwrap_or(("", place));
         let (login, password) = match user.split_once(':') {
-            Some((login, password)) => (login, Some(decode(password)?)),
+            Some((login, password)) => (login, some(decode(password)?)),
             None => (user, None),
         };
         let (host, port) = split_address(address)?;

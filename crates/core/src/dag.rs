@@ -14,11 +14,14 @@ pub use graph::{
 pub use group::TaskGroup;
 
 use crate::id::{DagId, IdError, PoolName, QueueName, TaskId};
+use crate::kept::{self, SecretSource};
 use crate::retry::{RetryPolicy, RetryRule};
 use crate::schedule::{SlotPolicy, Timing};
 use crate::time::Span;
 use crate::trigger_rule::TriggerRule;
 use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The place of a task in its DAG, from 0 in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +60,8 @@ pub struct Dag {
     pub params: Vec<Param>,
     /// Variables of every task's environment, as templates, in the order of the file.
     pub env: Vec<(String, String)>,
+    /// What every task is given.
+    pub access: Access,
     /// Keep ended runs this long (`retention`); `None`: the installation's setting.
     pub retention: Option<Span>,
     pub tasks: Vec<Task>,
@@ -81,6 +86,7 @@ impl Dag {
             fail_fast: false,
             params: Vec::new(),
             env: Vec::new(),
+            access: Access::default(),
             retention: None,
             tasks,
             groups: Vec::new(),
@@ -138,9 +144,49 @@ impl Dag {
         tasks.iter().copied().chain(before).chain(after).collect()
     }
 
+    /// What is kept for the task of that place: what it is given, and what its templates speak of.
+    pub fn kept_for(&self, index: TaskIndex) -> Vec<kept::Name> {
+        let Some(task) = self.task(index) else { return Vec::new() };
+        let access = self.access.under(&task.access);
+        let secrets = access.secrets.into_iter().filter_map(|(_, source)| match source {
+            SecretSource::Store(name) => Some((kept::Kind::Secret, name)),
+            SecretSource::Env(_) | SecretSource::File(_) | SecretSource::Exec(_) => None,
+        });
+        let connections = access.connections.into_iter();
+        let connections = connections.map(|name| (kept::Kind::Connection, name));
+        let shared = self.env.iter().map(|(_, value)| Cow::from(value));
+        let texts = shared.chain(task.texts());
+        let spoken_of = texts.flat_map(|text| kept::mentioned(&text));
+        let all: BTreeSet<kept::Name> = secrets.chain(connections).chain(spoken_of).collect();
+        all.into_iter().collect()
+    }
+
     /// The place of the task of that name.
     pub fn index_of(&self, task_id: &str) -> Option<TaskIndex> {
         self.tasks.iter().position(|task| task.task_id.as_str() == task_id).map(TaskIndex::new)
+    }
+}
+
+/// What tasks are given of what the installation keeps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Variables of the environment and where their values come from, in the order of the file.
+    pub secrets: Vec<(String, SecretSource)>,
+    /// Connections by their names.
+    pub connections: Vec<String>,
+}
+
+impl Access {
+    /// This laid under `over`: a secret of both is that of `over`.
+    pub fn under(&self, over: &Self) -> Self {
+        let mut all = self.clone();
+        for (name, source) in &over.secrets {
+            all.secrets.retain(|(known, _)| known != name);
+            all.secrets.push((name.clone(), source.clone()));
+        }
+        let new = over.connections.iter().filter(|name| !self.connections.contains(name));
+        all.connections.extend(new.cloned());
+        all
     }
 }
 
@@ -196,6 +242,8 @@ pub struct Task {
     pub skip_exit_codes: Vec<u8>,
     /// Templates, in the order of the file; they go over those of the DAG.
     pub env: Vec<(String, String)>,
+    /// It goes over what the DAG gives every task.
+    pub access: Access,
     /// Declared outputs and their types; empty: any.
     pub outputs: Vec<(String, OutputType)>,
     /// A template; `None`: the attempt's own work directory.
@@ -241,6 +289,7 @@ impl Task {
             graceful_exit_codes: Vec::new(),
             skip_exit_codes: vec![99],
             env: Vec::new(),
+            access: Access::default(),
             outputs: Vec::new(),
             working_dir: None,
             shell: ["bash", "-euo", "pipefail"].map(String::from).to_vec(),
@@ -256,6 +305,30 @@ impl Task {
             Elements::Template(_) => 1,
         };
         if self.is_dynamic() { 1 } else { product(self.expand.iter().map(|(_, e)| length(e))) }
+    }
+
+    /// Every text of it that may be a template, but those of its DAG.
+    pub fn texts(&self) -> Vec<Cow<'_, str>> {
+        let mut texts: Vec<Cow<'_, str>> = match &self.action {
+            Action::Run(script) => vec![script.into()],
+            Action::Command(words) => words.iter().map(Into::into).collect(),
+            Action::TriggerDag(of) => {
+                let values = of.params.iter().map(|(_, value)| value.to_string().into());
+                let named = [Some(&of.dag_id), of.run_id.as_ref(), of.logical_date.as_ref()];
+                values.chain(named.into_iter().flatten().map(Into::into)).collect()
+            }
+            Action::Wait(written) => vec![written.to_string().into()],
+            Action::Python(_) | Action::Noop => Vec::new(),
+        };
+        let lists = self.expand.iter().filter_map(|(_, elements)| match elements {
+            Elements::List(_) => None,
+            Elements::Template(text) => Some(text),
+        });
+        let others = [&self.when, &self.map_index_template, &self.working_dir];
+        let others = others.into_iter().flatten();
+        let env = self.env.iter().map(|(_, value)| value);
+        texts.extend(lists.chain(others).chain(env).map(Into::into));
+        texts
     }
 
     /// Whether it has an `expand`.

@@ -10,6 +10,7 @@ pub mod dag;
 pub mod guard;
 pub mod hook;
 pub mod id;
+pub mod kept;
 pub mod lease;
 pub mod lifecycle;
 pub mod liveness;

@@ -12,10 +12,11 @@ mod timing;
 use crate::diagnostic::Findings;
 use crate::yaml::Node;
 use fencepost_core::dag::{
-    Action, Containment, Dag, Elements, OnDisconnect, OnLost, OutputType, Param, Part, Replace,
-    Task, TaskIndex, TriggerDag, WeightRule,
+    Access, Action, Containment, Dag, Elements, OnDisconnect, OnLost, OutputType, Param, Part,
+    Replace, Task, TaskIndex, TriggerDag, WeightRule,
 };
 use fencepost_core::id::TaskId;
+use fencepost_core::kept::SecretSource;
 use fencepost_core::retry::{RetryAction, RetryRule};
 use fencepost_core::time::Span;
 use serde_json::{Map, Value, json};
@@ -45,6 +46,7 @@ pub fn ir(dag: &Dag) -> Value {
     put_span("retention", dag.retention, &mut out);
     out.insert("params".into(), dag.params.iter().map(param).collect());
     out.insert("env".into(), env(&dag.env));
+    put_access(&dag.access, &mut out);
     let defaults = defaults();
     let tasks: Map<String, Value> = dag
         .tasks
@@ -88,6 +90,18 @@ fn put_span(name: &str, span: Option<Span>, out: &mut Map<String, Value>) {
 
 fn env(variables: &[(String, String)]) -> Value {
     variables.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
+}
+
+/// Nothing is left out: what was stored before the keys counted keeps its hash.
+fn put_access(access: &Access, out: &mut Map<String, Value>) {
+    if !access.secrets.is_empty() {
+        let one = |(name, source): &(String, SecretSource)| (name.clone(), source.to_string());
+        let all = access.secrets.iter().map(one).map(|(name, source)| (name, json!(source)));
+        out.insert("secrets".into(), all.collect());
+    }
+    if !access.connections.is_empty() {
+        out.insert("connections".into(), json!(access.connections));
+    }
 }
 
 fn param(param: &Param) -> (String, Value) {
@@ -138,6 +152,7 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
     if !task.env.is_empty() {
         out.insert("env".into(), env(&task.env));
     }
+    put_access(&task.access, &mut out);
     if !task.outputs.is_empty() {
         let output = |(name, of): &(String, OutputType)| (name.clone(), json!(of.as_str()));
         out.insert("outputs".into(), task.outputs.iter().map(output).collect());

@@ -4,6 +4,9 @@ mod dag;
 mod group;
 mod task;
 
+const SECRETS: &str =
+    "Environment variables with secrets: store:NAME, env:NAME, file:/PATH, exec:COMMAND.";
+
 /// One key of the DAG file.
 #[derive(Debug)]
 pub(crate) struct Key {
@@ -56,6 +59,8 @@ pub(crate) enum Shape {
     /// Names of tasks.
     TaskNames,
     Env,
+    /// Variables and where their values come from.
+    Secrets,
     Version,
     Schedule,
     TimeZone,

@@ -9,6 +9,7 @@ use crate::suggest::did_you_mean;
 use crate::template::{self, Use};
 use crate::yaml::{Content, Node};
 use fencepost_core::dag::{OutputType, Task};
+use fencepost_core::kept::{self, Kind};
 use upstream::Upstreams;
 
 /// Checks every template of a reading and warns of what may surprise. `file` is its text.
@@ -91,9 +92,38 @@ impl Check<'_, '_> {
                 let near = did_you_mean(name, template::macro_names());
                 self.error(used, UNKNOWN_NAME, format!("there is no `macros.{name}`"), near);
             }
+            ["var", form, name, ..] if matches!(*form, "value" | "json") => {
+                self.check_kept(used, (Kind::Variable, name));
+            }
+            ["conn", name, ..] => self.check_kept(used, (Kind::Connection, name)),
+            ["var", ..] => {
+                let message = "`var` stands for nothing by itself".to_owned();
+                self.error(used, UNKNOWN_NAME, message, "write var.value.NAME or var.json.NAME");
+            }
+            ["conn"] => {
+                let message = "`conn` stands for nothing by itself".to_owned();
+                self.error(used, UNKNOWN_NAME, message, "write conn.NAME, the name as it is");
+            }
             [root, ..] => self.check_root(used, root),
             [] => {}
         }
+    }
+
+    /// What is kept is read before a template is rendered, by the names that its text shows.
+    fn check_kept(&mut self, used: &Use, (kind, name): (Kind, &str)) {
+        let text = self.template.node.as_text().unwrap_or_default();
+        let is_method = kind == Kind::Variable && name == "get";
+        if is_method || !kept::mentioned(text).contains(&(kind, name.to_owned())) {
+            let message = format!("a {kind} is named as it is, in one piece");
+            let hint = match kind {
+                Kind::Connection => "write conn.NAME or conn[\"NAME\"]",
+                Kind::Variable | Kind::Secret => {
+                    "write var.value.NAME or var.json.NAME, with `| default(...)` if it may be missing"
+                }
+            };
+            return self.error(used, UNKNOWN_NAME, message, hint);
+        }
+        self.check_pasted(used);
     }
 
     fn check_root(&mut self, used: &Use, root: &str) {

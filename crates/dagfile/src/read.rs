@@ -3,6 +3,7 @@
 //! A field that is wrong takes its default, so that what follows from it is not reported too;
 //! whether there is a DAG in the end is decided by the number of errors alone.
 
+mod access;
 mod edges;
 mod env;
 mod expand;
@@ -26,7 +27,7 @@ pub(crate) use templates::{Template, TemplateKind};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::Level;
 use crate::yaml::{Entry, Node};
-use fencepost_core::dag::{Dag, DagLimits, Param, Task};
+use fencepost_core::dag::{Access, Dag, DagLimits, Param, Task};
 use fencepost_core::id::{DagId, IdError};
 use fencepost_core::schedule::{Schedule, SlotPolicy};
 use fencepost_core::time::Span;
@@ -59,6 +60,7 @@ pub(crate) struct Head {
     fail_fast: bool,
     pub(crate) params: Vec<Param>,
     env: Vec<(String, String)>,
+    access: Access,
     retention: Option<Span>,
 }
 
@@ -121,6 +123,7 @@ impl Reading<'_> {
             fail_fast: head.fail_fast,
             params: head.params,
             env: head.env,
+            access: head.access,
             retention: head.retention,
             tasks,
             groups: self.tree.into_groups(),
@@ -162,6 +165,7 @@ fn head(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<Head
         fail_fast: fields.flag("fail_fast", findings).unwrap_or(false),
         params,
         env: env::read(fields, findings),
+        access: access::read(fields, findings),
         retention,
     })
 }

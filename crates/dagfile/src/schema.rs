@@ -73,6 +73,10 @@ fn shape(shape: Shape) -> Value {
             json!({ "type": "array", "items": { "type": "string" }, "uniqueItems": true })
         }
         Shape::Env => map_of(IDENTIFIER, &scalar_or_null()),
+        Shape::Secrets => {
+            let sources = "^(store:.+|env:.+|file:/.*|exec:.+)$";
+            map_of(IDENTIFIER, &json!({ "type": "string", "pattern": sources }))
+        }
         Shape::Version => json!({ "const": 1 }),
         Shape::Schedule => schedule(),
         Shape::TimeZone => json!({ "type": "string", "examples": ["UTC", "Europe/Berlin"] }),

@@ -9,6 +9,7 @@ mod analysis;
 mod context;
 mod engine;
 mod instant;
+mod kept;
 mod macros;
 mod names;
 mod path;
@@ -17,6 +18,7 @@ mod size;
 pub(crate) use analysis::{Use, analyse, expression_of, is_expression};
 pub use context::{AttemptFacts, Context, ShortDates};
 pub(crate) use engine::{has_filter, has_test};
+pub use kept::Kept;
 pub(crate) use names::{is_function, is_top_level, later, macro_names, replaced, top_level};
 
 use engine::Syntax;
@@ -81,6 +83,10 @@ fn explain(field: &str, error: &minijinja::Error, context: &Context) -> Template
     let is_undefined = error.kind() == ErrorKind::UndefinedError;
     if is_undefined && context.logical_date.is_none() {
         message.push_str("; this run has no logical date, so neither have ds, ts and their like");
+    }
+    if is_undefined && !context.kept.missing.is_empty() {
+        message.push_str("; ");
+        message.push_str(&context.kept.missing.join("; "));
     }
     let line = error.line().and_then(|line| u32::try_from(line).ok()).unwrap_or(1);
     TemplateError { field: field.to_owned(), line, message }

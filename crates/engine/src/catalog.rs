@@ -3,10 +3,10 @@
 use crate::env::Env;
 use crate::error::EngineError;
 use fencepost_core::dag::{
-    Action, Dag, Elements, Task, TaskIndex, ancestors, descendants, downstream_edges,
-    priority_weights,
+    Action, Dag, Task, TaskIndex, ancestors, descendants, downstream_edges, priority_weights,
 };
 use fencepost_core::id::{DagId, TaskId};
+use fencepost_core::kept;
 use fencepost_core::plan::runs::{Instances, instances};
 use fencepost_store::Tx;
 use fencepost_store::query::dag;
@@ -30,6 +30,8 @@ pub struct Version {
     pub priorities: Vec<i32>,
     /// The instances of a run.
     pub instances: Vec<Instances>,
+    /// What is kept for a task, by task.
+    pub kept: Vec<Vec<kept::Name>>,
 }
 
 impl Version {
@@ -38,7 +40,9 @@ impl Version {
         let leaves = dag.deciding(&downstreams);
         let priorities = priority_weights(&dag.tasks);
         let instances = instances(&dag);
-        Self { version_pk, version, dag, downstreams, leaves, priorities, instances }
+        let all = (0..dag.tasks.len()).map(TaskIndex::new);
+        let kept = all.map(|index| dag.kept_for(index)).collect();
+        Self { version_pk, version, dag, downstreams, leaves, priorities, instances, kept }
     }
 
     /// What stands in where a version cannot be read and its runs are shown all the same: it has no tasks.
@@ -75,29 +79,10 @@ impl Version {
     }
 }
 
-fn mentions_outputs(task: &fencepost_core::dag::Task) -> bool {
-    let speaks = |text: &str| text.contains("outputs") || text.contains("xcom");
-    let action = match &task.action {
-        Action::Run(script) => speaks(script),
-        Action::Command(argv) => argv.iter().any(|arg| speaks(arg)),
-        // A function may ask for any of them.
-        Action::Python(_) => true,
-        Action::TriggerDag(of) => {
-            let values = of.params.iter().map(|(_, value)| value.to_string());
-            values.chain([of.dag_id.clone()]).chain(of.run_id.clone()).any(|text| speaks(&text))
-        }
-        Action::Wait(written) => speaks(&written.to_string()),
-        Action::Noop => false,
-    };
-    let speaks_of_elements = |elements: &Elements| match elements {
-        Elements::List(_) => false,
-        Elements::Template(text) => speaks(text),
-    };
-    action
-        || task.expand.iter().any(|(_, elements)| speaks_of_elements(elements))
-        || task.when.as_deref().is_some_and(speaks)
-        || task.working_dir.as_deref().is_some_and(speaks)
-        || task.env.iter().any(|(_, value)| speaks(value))
+fn mentions_outputs(task: &Task) -> bool {
+    // A function may ask for any of them.
+    let asks = matches!(task.action, Action::Python(_));
+    asks || task.texts().iter().any(|text| text.contains("outputs") || text.contains("xcom"))
 }
 
 /// The cache.

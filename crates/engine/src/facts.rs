@@ -2,9 +2,11 @@
 
 use crate::catalog::{Catalog, Version};
 use crate::error::EngineError;
+use fencepost_core::kept;
 use fencepost_store::Tx;
 use fencepost_store::query::run::Run;
 use fencepost_store::query::task_instance::Ti;
+use fencepost_store::query::vault::{self, Sealed};
 use fencepost_store::query::xcom::{self, Xcom};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +20,8 @@ pub struct Facts {
     pub ti: Ti,
     /// Outputs by task and name; those of a mapped task are lists in the order of map indexes.
     pub outputs: Outputs,
+    /// What is kept for its task, sealed.
+    pub kept: Vec<Sealed>,
     /// The attempt: its id, its number, and how the one before it ended.
     pub attempt: Option<AttemptFacts>,
 }
@@ -74,6 +78,29 @@ pub async fn outputs_for(tx: &Tx, readers: &[Reader<'_>]) -> Result<Vec<Outputs>
     Ok(readers.iter().zip(&inputs).map(of).collect())
 }
 
+/// Loads what is kept for tasks, for each reader in their order. Most tasks use nothing of it, and then
+/// the store is not asked.
+pub async fn kept_for(tx: &Tx, readers: &[Reader<'_>]) -> Result<Vec<Vec<Sealed>>, EngineError> {
+    let names = |reader: &Reader<'_>| {
+        let of_task = reader.version.kept.get(reader.task_index as usize);
+        of_task.cloned().unwrap_or_default()
+    };
+    let wanted: Vec<Vec<kept::Name>> = readers.iter().map(names).collect();
+    let all: BTreeSet<&kept::Name> = wanted.iter().flatten().collect();
+    if all.is_empty() {
+        return Ok(vec![Vec::new(); readers.len()]);
+    }
+    let all: Vec<&kept::Name> = all.into_iter().collect();
+    let found = vault::sealed(tx, &all).await?;
+    let of = |wanted: Vec<kept::Name>| {
+        let is_wanted = |one: &&Sealed| {
+            wanted.iter().any(|(kind, name)| (*kind, name) == (one.kind, &one.name))
+        };
+        found.iter().filter(is_wanted).cloned().collect()
+    };
+    Ok(wanted.into_iter().map(of).collect())
+}
+
 async fn load_outputs(
     tx: &Tx,
     wanted: &BTreeMap<i64, BTreeSet<u32>>,
@@ -114,5 +141,6 @@ pub async fn load(tx: &Tx, catalog: &Catalog, run: Run, ti: Ti) -> Result<Facts,
     let version = catalog.version(tx, run.version_pk).await?;
     let reader = Reader { version: &version, run_pk: run.run_pk, task_index: ti.key.task_index };
     let outputs = outputs_for(tx, &[reader]).await?.pop().unwrap_or_default();
-    Ok(Facts { version, run, ti, outputs, attempt: None })
+    let kept = kept_for(tx, &[reader]).await?.pop().unwrap_or_default();
+    Ok(Facts { version, run, ti, outputs, kept, attempt: None })
 }

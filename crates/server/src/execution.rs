@@ -7,7 +7,7 @@ mod credential;
 mod gather;
 pub mod http;
 
-use crate::render;
+use crate::render::Renderer;
 pub(crate) use convert::problem;
 use convert::{
     answer, attempt_token, beat, beaten, end_report, job, log_answer, piece, worker_identity,
@@ -43,6 +43,7 @@ const BEATS: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct Execution {
     cx: Cx,
+    renderer: Renderer,
     credentials: Credentials,
     beats: Arc<Gather<beats::Beat, Result<beats::Beaten, Problem>>>,
     /// Becomes true when the process is to end: long polls are answered at once.
@@ -50,10 +51,10 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// An API over an engine.
-    pub fn new(cx: Cx) -> Self {
+    /// An API over an engine; `renderer` makes what its workers run.
+    pub fn new(cx: Cx, renderer: Renderer) -> Self {
         let beats = Arc::new(Gather::new(PACE, BEATS));
-        Self { cx, credentials: Credentials::default(), beats, stop: None }
+        Self { cx, renderer, credentials: Credentials::default(), beats, stop: None }
     }
 
     /// The same; long polls are answered at once when that becomes true.
@@ -70,7 +71,7 @@ impl Execution {
             .map(|one| HandedOver {
                 started: !matches!(one.attempt.state, AttemptState::Queued | AttemptState::Claimed),
                 boot_id: one.attempt.boot_id.clone().unwrap_or_default(),
-                assignment: assignment(keys, &one.attempt, one.facts),
+                assignment: self.assignment(keys, &one.attempt, one.facts),
             })
             .collect();
         Ok(Registered { handed_over, credential: None })
@@ -124,7 +125,7 @@ impl Execution {
             assignments: found
                 .claimed
                 .into_iter()
-                .map(|(a, facts)| assignment(keys, &a, facts))
+                .map(|(a, facts)| self.assignment(keys, &a, facts))
                 .collect(),
             stops: found.stopping.iter().filter(|a| !known(a)).map(stop_order).collect(),
         };
@@ -135,6 +136,31 @@ impl Execution {
         let own = beat(request)?;
         let taken = self.beats.ask(own, |batch| renew(&self.cx, batch)).await?;
         Ok(beaten(&taken))
+    }
+
+    fn assignment(
+        &self,
+        keys: &Keys,
+        attempt: &Attempt,
+        facts: Result<Facts, String>,
+    ) -> Assignment {
+        let (run, ti) = facts
+            .as_ref()
+            .map(|facts| (facts.run.run_id.clone(), facts.ti.task_id.clone()))
+            .unwrap_or_default();
+        Assignment {
+            token: attempt.token.as_i64().to_string(),
+            attempt_id: attempt.attempt_id.to_string(),
+            dag_id: attempt.dag_id.clone(),
+            run_id: run,
+            task_id: ti,
+            map_index: attempt.ti.map_index,
+            try_number: attempt.try_number,
+            attempt_number: attempt.attempt_number,
+            work: facts
+                .and_then(|facts| self.renderer.work(&facts).map_err(|error| error.to_string())),
+            credential: Some(keys.for_attempt(attempt.attempt_id, attempt.token)),
+        }
     }
 }
 
@@ -173,25 +199,6 @@ fn stop_order(attempt: &Attempt) -> StopOrder {
         reason: reason.as_str().into(),
         by: attempt.stop_by.clone().unwrap_or_default(),
         kill_now: reason == StopReason::Kill,
-    }
-}
-
-fn assignment(keys: &Keys, attempt: &Attempt, facts: Result<Facts, String>) -> Assignment {
-    let (run, ti) = facts
-        .as_ref()
-        .map(|facts| (facts.run.run_id.clone(), facts.ti.task_id.clone()))
-        .unwrap_or_default();
-    Assignment {
-        token: attempt.token.as_i64().to_string(),
-        attempt_id: attempt.attempt_id.to_string(),
-        dag_id: attempt.dag_id.clone(),
-        run_id: run,
-        task_id: ti,
-        map_index: attempt.ti.map_index,
-        try_number: attempt.try_number,
-        attempt_number: attempt.attempt_number,
-        work: facts.and_then(|facts| render::work(&facts).map_err(|error| error.to_string())),
-        credential: Some(keys.for_attempt(attempt.attempt_id, attempt.token)),
     }
 }
 

@@ -1,17 +1,22 @@
 //! From the facts of an attempt to what its worker runs: templates rendered, environment made.
 
+mod kept;
+
 use crate::auth::hex;
+use crate::vault::Keyring;
 use fencepost_api::execution::Work;
 use fencepost_core::dag::{Action, Containment, OnDisconnect, Task};
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_dagfile::template::{
-    AttemptFacts, Context, ShortDates, TemplateError, evaluate, render, value_of,
+    AttemptFacts, Context, Kept, ShortDates, TemplateError, evaluate, render, value_of,
 };
 use fencepost_engine::facts::Facts;
 use fencepost_store::query::task_instance::Ti;
+use kept::{Given, Opened};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// The interpreter of `run` where the file names none.
 const SHELL: [&str; 4] = ["bash", "-euo", "pipefail", "--"];
@@ -22,8 +27,68 @@ const CALL: &str = include_str!("render/task.py");
 /// Values larger than this are only in the file of inputs or params.
 const VARIABLE_MAX: usize = 8 << 10;
 
-/// The template context of a task instance.
-pub fn context(facts: &Facts) -> Context {
+/// Renders what tasks say, with what the installation keeps for them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Renderer {
+    keyring: Arc<Keyring>,
+}
+
+/// The engine's functions for conditions, values and texts.
+pub type Functions = (
+    Arc<dyn Fn(&str, &Facts) -> Result<bool, String> + Send + Sync>,
+    Arc<dyn Fn(&str, &str, &Facts) -> Result<Value, String> + Send + Sync>,
+    Arc<dyn Fn(&str, &Facts) -> Result<String, String> + Send + Sync>,
+);
+
+impl Renderer {
+    /// One that opens what is kept by these keys.
+    pub const fn new(keyring: Arc<Keyring>) -> Self {
+        Self { keyring }
+    }
+
+    /// One that opens nothing.
+    pub fn without_keys() -> Self {
+        Self::new(Arc::new(Keyring::none()))
+    }
+
+    /// What an engine is given of it.
+    pub fn functions(&self) -> Functions {
+        let (one, two, three) = (self.clone(), self.clone(), self.clone());
+        let text = |error: TemplateError| error.to_string();
+        (
+            Arc::new(move |when, facts| evaluate(when, &one.context(facts)).map_err(text)),
+            Arc::new(move |field, template, facts| {
+                value_of(field, template, &two.context(facts)).map_err(text)
+            }),
+            Arc::new(move |template, facts| {
+                render("wait", template, &three.context(facts)).map_err(text)
+            }),
+        )
+    }
+
+    /// The template context of a task instance.
+    pub fn context(&self, facts: &Facts) -> Context {
+        context(facts, Opened::of(facts, &self.keyring).kept)
+    }
+
+    /// Renders everything that the worker needs.
+    pub fn work(&self, facts: &Facts) -> Result<Work, TemplateError> {
+        let opened = Opened::of(facts, &self.keyring);
+        let given = opened.given(&facts.version.dag, task_of(facts))?;
+        work(facts, &context(facts, opened.kept), given)
+    }
+
+    /// What is not to be shown of what was rendered for a task instance.
+    pub fn masked(&self, facts: &Facts) -> Vec<String> {
+        Opened::of(facts, &self.keyring).masked()
+    }
+}
+
+fn task_of(facts: &Facts) -> &Task {
+    &facts.version.dag.tasks[facts.ti.key.task_index as usize]
+}
+
+fn context(facts: &Facts, kept: Kept) -> Context {
     let (dag, run, ti) = (&facts.version.dag, &facts.run, &facts.ti);
     let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
     let task = dag.tasks.get(ti.key.task_index as usize);
@@ -52,27 +117,13 @@ pub fn context(facts: &Facts) -> Context {
         outputs: facts.outputs.clone(),
         mapped: task.map(|task| mapped(task, ti)).unwrap_or_default(),
         attempt,
+        kept,
     }
 }
 
 fn mapped(task: &Task, ti: &Ti) -> Vec<(String, Value)> {
     let given = ti.mapped.as_deref().and_then(|text| serde_json::from_str(text).ok());
     given.unwrap_or_else(|| map_element(task, ti.key.map_index)).into_iter().collect()
-}
-
-/// The value of a template of a field that the engine itself works with: its function for it.
-pub fn value(field: &str, template: &str, facts: &Facts) -> Result<Value, String> {
-    value_of(field, template, &context(facts)).map_err(|error| error.to_string())
-}
-
-/// Evaluates a `when`: the engine's function for it.
-pub fn condition(expression: &str, facts: &Facts) -> Result<bool, String> {
-    evaluate(expression, &context(facts)).map_err(|error| error.to_string())
-}
-
-/// Renders one template of a task that has no attempt: the engine's function for it.
-pub fn text(template: &str, facts: &Facts) -> Result<String, String> {
-    render("wait", template, &context(facts)).map_err(|error| error.to_string())
 }
 
 /// The key that stays the same over attempts and tries: a hash of what the work is.
@@ -89,17 +140,15 @@ pub fn idempotency_key(facts: &Facts) -> String {
     hex(&Sha256::digest(what.as_bytes())[..16])
 }
 
-/// Renders everything that the worker needs.
-pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
-    let context = context(facts);
-    let task = &facts.version.dag.tasks[facts.ti.key.task_index as usize];
-    let (argv, script) = action(task, &context)?;
+fn work(facts: &Facts, context: &Context, given: Given) -> Result<Work, TemplateError> {
+    let task = task_of(facts);
+    let (argv, script) = action(task, context)?;
     let mut env = Vec::new();
     for (name, template) in facts.version.dag.env.iter().chain(&task.env) {
-        env.push((name.clone(), render(&format!("env.{name}"), template, &context)?));
+        env.push((name.clone(), render(&format!("env.{name}"), template, context)?));
     }
     // Ours come last and win: a task can rely on them whatever the file says.
-    env.extend(variables(facts, &context));
+    env.extend(variables(facts, context));
     let working_dir = task.working_dir.as_deref();
     let python = match &task.action {
         Action::Python(path) => Some(path.clone()),
@@ -116,7 +165,7 @@ pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
         env,
         params: facts.run.params.clone(),
         inputs: serde_json::to_value(&facts.outputs).unwrap_or_default(),
-        working_dir: working_dir.map(|dir| render("working_dir", dir, &context)).transpose()?,
+        working_dir: working_dir.map(|dir| render("working_dir", dir, context)).transpose()?,
         run_as_user: task.run_as_user.clone(),
         containment: containment(task.containment).into(),
         execution_timeout_ms: task.times.execution_timeout.map(Span::as_millis),
@@ -126,6 +175,9 @@ pub fn work(facts: &Facts) -> Result<Work, TemplateError> {
         graceful_exit_codes: task.graceful_exit_codes.clone(),
         checkpoint: facts.attempt.as_ref().and_then(|attempt| attempt.checkpoint.clone()),
         defer_event: facts.attempt.as_ref().and_then(|attempt| attempt.event.clone()),
+        secrets: given.secrets,
+        connections: given.connections,
+        masked: given.masked,
         outputs: task.outputs.iter().map(|(name, of)| (name.clone(), of.as_str().into())).collect(),
     })
 }

@@ -8,6 +8,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fencepost_core::connection::Connection;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::{Digest, Sha256};
 
@@ -124,6 +125,12 @@ impl Keyring {
     pub fn is_current(&self, sealed: &str) -> bool {
         self.0.first().is_some_and(|key| sealed.split(':').nth(1) == Some(&key.id))
     }
+}
+
+/// A connection as it is kept.
+pub(crate) fn connection(text: &str) -> Result<Connection, String> {
+    let value = serde_json::from_str(text).map_err(|_| "it is no connection".to_owned())?;
+    Connection::from_json(&value).map_err(|error| error.to_string())
 }
 
 /// What a ciphertext is bound to. No kind has a NUL, so no two rows are the same place.

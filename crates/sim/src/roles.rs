@@ -18,6 +18,7 @@ use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::triggerer::Timers;
 use fencepost_engine::{Cx, Pass};
 use fencepost_server::execution::Execution;
+use fencepost_server::render::Renderer;
 use futures_util::FutureExt;
 use futures_util::future::select;
 use std::pin::pin;
@@ -114,7 +115,7 @@ pub(crate) fn server(sim: &Sim, name: &str, number: u32, port: Port) -> Body {
         };
         let (_keep, stop) = watch::channel(false);
         let heart = heart(base.clone(), cx.own.clone(), stop).map(|()| "its lease is over".into());
-        let served = port.serve(Arc::new(Execution::new(base)));
+        let served = port.serve(Arc::new(Execution::new(base, Renderer::without_keys())));
         either(number, heart, served.map(|()| "nobody can call it".into())).await
     })
 }

@@ -13,7 +13,7 @@ use fencepost_core::time::BootInstant;
 use fencepost_engine::env::Env;
 use fencepost_engine::wake::Wakes;
 use fencepost_engine::{Cx, Settings};
-use fencepost_server::render;
+use fencepost_server::render::Renderer;
 use fencepost_store::{MemoryDb, Replica, Store, StoreClock, Way};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -171,14 +171,15 @@ impl Sim {
 
     fn env(&self, name: &str) -> Env {
         let (time, wall, random) = (self.time, self.store_wall.clone(), self.random.fork(name));
+        let (evaluate, value, render) = Renderer::without_keys().functions();
         Env {
             wall: Arc::new(move || wall.now()),
             boottime: Arc::new(move || time.boottime()),
             random: Arc::new(move || random.bits()),
             decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|e| e.to_string())),
-            evaluate: Arc::new(render::condition),
-            value: Arc::new(render::value),
-            render: Arc::new(render::text),
+            evaluate,
+            value,
+            render,
         }
     }
 

@@ -60,6 +60,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn spec(&self, argv: &[&str]) -> ShimSpec {
         ShimSpec {
+            private: None,
             version: VERSION,
             token: "549755813889".into(),
             attempt_id: format!("cost-{}", CLOCK.now_ns()),

@@ -11,12 +11,15 @@
 pub mod attempt;
 mod cgroup;
 pub mod clock;
+mod command;
 pub mod dir;
 pub mod home;
 pub mod http;
 pub mod log;
+mod mask;
 pub mod outcome;
 pub mod page;
+mod private;
 pub mod process;
 mod reserved;
 pub mod shim;

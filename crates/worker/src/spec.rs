@@ -13,7 +13,9 @@ use crate::clock::ClockKind;
 use crate::dir::AttemptDir;
 
 /// The newest version that this program understands.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// What a spec without private files says.
+const OLDEST: u32 = 1;
 
 /// How strongly a task's process tree is held together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -122,6 +124,10 @@ pub struct ShimSpec {
     /// Declared outputs, name and type: for a worker that collects the end and was told nothing else.
     #[serde(default)]
     pub outputs: Vec<(String, String)>,
+    /// A directory with what must not lie in this file: a shim that does not know it must not run the
+    /// attempt (version 2).
+    #[serde(default)]
+    pub private: Option<PathBuf>,
 }
 
 /// 64 MiB.
@@ -129,6 +135,11 @@ pub const DEFAULT_LOG_LIMIT: u64 = 64 << 20;
 
 fn default_log_limit() -> u64 {
     DEFAULT_LOG_LIMIT
+}
+
+/// The version that a spec needs of its reader.
+pub const fn version_of(private: Option<&PathBuf>) -> u32 {
+    if private.is_some() { VERSION } else { OLDEST }
 }
 
 /// Why a spec cannot be used.

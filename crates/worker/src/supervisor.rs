@@ -25,6 +25,7 @@ mod old;
 mod question;
 mod reattach;
 mod report;
+mod secrets;
 mod settings;
 mod ship;
 mod work;

@@ -11,6 +11,7 @@ use fencepost_core::state::JobKind;
 use fencepost_engine::drive::SharedHealth;
 use fencepost_server::execution::Execution;
 use fencepost_server::execution::http::Serves;
+use fencepost_server::render::Renderer;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -38,11 +39,13 @@ impl Server {
         let cx = membership.cx.clone();
         let health = SharedHealth::default();
         serve::listen_for_metrics(&cx, options, scraped, &health, stopped.clone());
+        let renderer = Renderer::new(Arc::clone(&keyring));
+        let execution = Execution::new(cx.clone(), renderer).until(stopped.clone());
         let parts = Parts {
             health,
             trouble: Arc::new(|| None),
             logs: Arc::new(StoreLogs::new(cx.store.clone())),
-            execution: Some((Execution::new(cx.clone()).until(stopped.clone()), Serves::Workers)),
+            execution: Some((execution, Serves::Workers)),
             keyring,
             stopped,
         };

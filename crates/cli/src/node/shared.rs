@@ -4,7 +4,7 @@
 use super::journal::Journal;
 use super::member::Membership;
 use super::store::{failed, pg_options};
-use super::{Options, engine_settings, hooks, prepare_rows, surroundings};
+use super::{Options, engine_settings, hooks, keyring, prepare_rows, surroundings};
 use crate::config::{Settings, lint};
 use crate::error::{CliError, Outcome};
 use fencepost_core::hook::Hooks;
@@ -21,7 +21,11 @@ pub(super) async fn open_as(role: &Options, kind: JobKind) -> Outcome<Membership
     let options = options(settings, kind, "")?;
     let store = Store::open_postgres(url, options, hooks::hooks(&role.crash)?).await;
     let store = store.map_err(|error| failed(&error))?;
-    let cx = Cx::new(store, surroundings::env(), engine_settings(role));
+    let cx = Cx::new(
+        store,
+        surroundings::env(keyring::load(settings, keyring::Absent::DoWithout)?),
+        engine_settings(role),
+    );
     let journal = Journal::new(settings, kind.as_str());
     journal.listen(&cx.meters);
     journal.started(settings);

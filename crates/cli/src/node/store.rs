@@ -7,10 +7,12 @@ use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::hook::Hooks;
 use fencepost_core::time::Span;
+use fencepost_server::vault::Keyring;
 use fencepost_store::{PgOptions, Store, StoreError, StoreErrorKind};
 use fencepost_worker::clock::ClockKind;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// An address of either kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +89,11 @@ pub(crate) fn failed(error: &StoreError) -> CliError {
 
 /// The engine on a store, for one question or request.
 pub(crate) fn engine(store: Store) -> fencepost_engine::Cx {
-    fencepost_engine::Cx::new(store, surroundings::env(), fencepost_engine::Settings::default())
+    fencepost_engine::Cx::new(
+        store,
+        surroundings::env(Arc::new(Keyring::none())),
+        fencepost_engine::Settings::default(),
+    )
 }
 
 /// Runs a future on a runtime of its own.

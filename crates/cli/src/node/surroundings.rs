@@ -3,7 +3,8 @@
 use fencepost_core::id::uuid_v7;
 use fencepost_core::time::BootInstant;
 use fencepost_engine::env::Env;
-use fencepost_server::render;
+use fencepost_server::render::Renderer;
+use fencepost_server::vault::Keyring;
 use fencepost_store::StoreClock;
 use fencepost_worker::clock::ClockKind;
 use std::sync::Arc;
@@ -14,16 +15,17 @@ pub(super) fn store_clock() -> StoreClock {
     StoreClock::new(crate::clock::now)
 }
 
-/// The surroundings of a real engine.
-pub(super) fn env() -> Env {
+/// The surroundings of a real engine, which opens what is kept by these keys.
+pub(super) fn env(keyring: Arc<Keyring>) -> Env {
+    let (evaluate, value, render) = Renderer::new(keyring).functions();
     Env {
         wall: Arc::new(crate::clock::now),
         boottime: Arc::new(boottime),
         random: Arc::new(random),
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
-        evaluate: Arc::new(render::condition),
-        value: Arc::new(render::value),
-        render: Arc::new(render::text),
+        evaluate,
+        value,
+        render,
     }
 }
 

@@ -95,8 +95,8 @@ fn exit_codes_without_a_rule() {
     same(Ending::Exit(77), "failed Hold hold none");
     check(
         Ending::Exit(100),
-        "failed Retry not_supported user 5m",
-        "failed Fail not_supported user",
+        "failed Retry no_defer_file user 5m",
+        "failed Fail no_defer_file user",
     );
     same(Ending::Exit(126), "failed Fail could_not_exec user");
     check(Ending::Exit(255), "failed Retry exit user 5m", "failed Fail exit user");

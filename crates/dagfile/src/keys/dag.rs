@@ -2,9 +2,9 @@
 
 use super::Shape::{
     Catchup, Choice, Date, DefaultArgs, Duration, Env, Flag, Later, Name, Params, Schedule,
-    TaskGroups, Tasks, Text, Texts, TimeZone, Version, Whole,
+    Secrets, TaskGroups, Tasks, Text, Texts, TimeZone, Version, Whole,
 };
-use super::{Key, Level, MANY, Shape};
+use super::{Key, Level, MANY, SECRETS, Shape};
 
 const fn key(name: &'static str, shape: Shape, doc: &'static str) -> Key {
     Key::new(name, Level::Dag, shape, doc)
@@ -67,8 +67,8 @@ pub(super) static KEYS: &[Key] = &[
     )
     .or("{}"),
     key("env", Env, "Environment variables of every task.").or("{}").template(),
-    key("secrets", Later, "Environment variables from a secret backend."),
-    key("connections", Later, "Connections given to every task."),
+    key("secrets", Secrets, SECRETS),
+    key("connections", Texts, "Connections given to every task."),
     key("default_args", DefaultArgs, "Keys that every task takes unless it has its own.").or("{}"),
     key("tasks", Tasks, "The tasks by name."),
     key("task_groups", TaskGroups, "Groups of tasks by name."),

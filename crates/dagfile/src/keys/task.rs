@@ -2,9 +2,9 @@
 
 use super::Shape::{
     Choice, Codes, Duration, Env, Expand, Flag, Later, Name, Outputs, Program, RetryPolicy,
-    TaskNames, Text, TriggerDag, True, Whole, Words,
+    Secrets, TaskNames, Text, Texts, TriggerDag, True, Whole, Words,
 };
-use super::{Key, Level, MANY, Shape};
+use super::{Key, Level, MANY, SECRETS, Shape};
 use fencepost_core::trigger_rule::TriggerRule;
 
 const fn task(name: &'static str, shape: Shape, doc: &'static str) -> Key {
@@ -143,8 +143,8 @@ pub(super) static KEYS: &[Key] = &[
     both("skip_exit_codes", Codes, "Exit codes that end the task as skipped.").or("[99]"),
     both("egress", Later, "What the task may call through the gateway."),
     both("env", Env, "Environment variables; they go over those of the DAG.").or("{}").template(),
-    both("secrets", Later, "Environment variables from a secret backend."),
-    both("connections", Later, "Connections given to the task."),
+    both("secrets", Secrets, SECRETS),
+    both("connections", Texts, "Connections given to the task."),
     task("outputs", Outputs, "Declared outputs and their types.").or("{}"),
     task("inlets", Later, "Assets that it reads."),
     task("outlets", Later, "Assets that it writes."),

@@ -6,11 +6,11 @@
 use super::fields::{Fields, wrong_type};
 use super::task::{self, Draft};
 use super::templates::{self, Template};
-use super::{NAME_RULE, env};
+use super::{NAME_RULE, access, env};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::Level;
 use crate::yaml::Entry;
-use fencepost_core::dag::{TaskGroup, TaskIndex};
+use fencepost_core::dag::{Access, TaskGroup, TaskIndex};
 use fencepost_core::id::TaskId;
 use std::collections::BTreeMap;
 
@@ -20,6 +20,7 @@ pub(super) struct Defaults<'a> {
     pub(super) fields: Fields<'a>,
     /// Laid over name by name, not replaced.
     pub(super) env: Vec<(String, String)>,
+    pub(super) access: Access,
 }
 
 impl<'a> Defaults<'a> {
@@ -27,11 +28,13 @@ impl<'a> Defaults<'a> {
     pub(super) fn over(&self, own: &Fields<'a>, findings: &mut Findings) -> Self {
         let fields = own.over(&self.fields);
         task::check_defaults(&fields, findings);
-        Self { fields, env: env::overlay(self.env.clone(), env::read(own, findings)) }
+        let env = env::overlay(self.env.clone(), env::read(own, findings));
+        let access = self.access.under(&access::read(own, findings));
+        Self { fields, env, access }
     }
 
     pub(super) fn none() -> Self {
-        Self { fields: Fields::default(), env: Vec::new() }
+        Self { fields: Fields::default(), env: Vec::new(), access: Access::default() }
     }
 }
 

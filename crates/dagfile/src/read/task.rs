@@ -3,7 +3,7 @@
 use super::fields::{Fields, item_type, wrong_type};
 use super::groups::Defaults;
 use super::templates::{self, Template};
-use super::{env, expand, outputs, retry, trigger, wait};
+use super::{access, env, expand, outputs, retry, trigger, wait};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
@@ -33,6 +33,7 @@ pub(super) fn check_defaults(defaults: &Fields<'_>, findings: &mut Findings) {
     {
         read_shared(&mut task, defaults, findings);
         env::read(defaults, findings);
+        access::read(defaults, findings);
     }
 }
 
@@ -61,6 +62,7 @@ pub(super) fn read<'a>(
     let all = own.over(&defaults.fields);
     read_shared(&mut task, &all, findings);
     task.env = env::overlay(defaults.env.clone(), env::read(&own, findings));
+    task.access = defaults.access.under(&access::read(&own, findings));
     task.when = own.text("when", findings);
     task.part = part(&own, findings);
     if task.part == Part::Teardown && all.get("trigger_rule").is_none() {

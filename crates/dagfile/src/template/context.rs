@@ -1,6 +1,7 @@
 //! What a template sees: Airflow's names over the plain facts of a run, a task and an attempt.
 
 use super::instant::{FORMS, Instant, format};
+use super::kept::Kept;
 use super::macros;
 use fencepost_core::schedule::Zone;
 use fencepost_core::time::Timestamp;
@@ -38,6 +39,8 @@ pub struct Context {
     pub mapped: Vec<(String, Json)>,
     /// `None` where there is no attempt yet (`when`, `map_index_template`).
     pub attempt: Option<AttemptFacts>,
+    /// What its templates may use of what the installation keeps.
+    pub kept: Kept,
 }
 
 /// What is known of the attempt that a template is rendered for.
@@ -105,6 +108,7 @@ impl Context {
         names.insert("conf", json_value(&self.conf));
         names.insert("outputs", self.outputs_value());
         names.insert("macros", macros::module());
+        self.kept.add_to(&mut names);
         for (name, at) in self.instants() {
             names.insert(name, self.instant(at));
         }

@@ -1,7 +1,7 @@
 //! The names that a template may use, and those of Airflow that it may not.
 
 /// Names at the top of every context, logical date or not.
-const ALWAYS: [&str; 16] = [
+const ALWAYS: [&str; 18] = [
     "dag",
     "task",
     "ti",
@@ -18,6 +18,8 @@ const ALWAYS: [&str; 16] = [
     "map_index",
     "test_mode",
     "start_date",
+    "var",
+    "conn",
 ];
 
 /// Names that only a run with a logical date has.
@@ -28,9 +30,7 @@ const DATED: [&str; 6] =
 const FUNCTIONS: [&str; 4] = ["range", "dict", "namespace", "debug"];
 
 /// Airflow's names whose meaning comes later.
-const LATER: [&str; 15] = [
-    "var",
-    "conn",
+const LATER: [&str; 13] = [
     "prev_data_interval_start_success",
     "prev_data_interval_end_success",
     "prev_start_date_success",

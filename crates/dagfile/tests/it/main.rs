@@ -7,6 +7,7 @@ mod fuzz;
 mod groups;
 mod long_example;
 mod mistakes;
+mod mistakes_of_access;
 mod mistakes_of_flow;
 mod rendering;
 mod schema;

@@ -28,9 +28,11 @@ params:
   a: {type: [string, 'null'], description: d}
   l: {items: {type: integer}, type: array, default: [1]}
 env: {Z: '1', A: '{{ dag.dag_id }}'}
+secrets: {S: 'store:s', T: 'exec:pass show a:b'}
+connections: [x]
 default_args: {retries: 4, execution_timeout: 2h, max_active_tis_per_dag: 3, env: {Q: q}}
 tasks:
-  last: {run: 'echo {{ ds }}', outputs: {n: integer}}
+  last: {run: 'echo {{ ds }}', secrets: {U: 'file:/u'}, connections: [y], outputs: {n: integer}}
   first:
     command: [a, '{{ outputs.last.n }}']
     depends_on: [last]

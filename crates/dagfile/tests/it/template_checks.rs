@@ -45,12 +45,12 @@ fn names_of_other_times() {
         ],
     );
     check_task(
-        "run: echo {{ var.value.x }} {{ macros.uuid() }} {{ ds | fromat }}",
+        "run: echo {{ run_url }} {{ macros.uuid() }} {{ ds | fromat }}",
         &[
-            "3:18 error [not-supported-yet] `var` in templates is not supported yet | \
+            "3:18 error [not-supported-yet] `run_url` in templates is not supported yet | \
          use params or env",
-            "3:36 error [unknown-name] there is no `macros.uuid` | ",
-            "3:61 error [unknown-filter] there is no filter `fromat` | Jinja's, and ds, ds_nodash, \
+            "3:32 error [unknown-name] there is no `macros.uuid` | ",
+            "3:57 error [unknown-filter] there is no filter `fromat` | Jinja's, and ds, ds_nodash, \
          ts, ts_nodash, ts_nodash_with_tz, sh (quotes for the shell)",
         ],
     );

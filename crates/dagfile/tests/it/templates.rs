@@ -1,8 +1,9 @@
 //! Rendering: Airflow's names, strictness, bounds, one pass.
 
+use fencepost_core::connection::Connection;
 use fencepost_core::time::Timestamp;
 use fencepost_dagfile::template::{
-    AttemptFacts, Context, OUTPUT_MAX, ShortDates, evaluate, render,
+    AttemptFacts, Context, Kept, OUTPUT_MAX, ShortDates, evaluate, render,
 };
 use serde_json::{Map, Value, json};
 
@@ -10,9 +11,20 @@ fn map(value: Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap()
 }
 
+fn kept() -> Kept {
+    let uri = "postgres://ann:pass%20word@db.example:5432/sales?sslmode=require";
+    let variables = [("region", "emea"), ("cfg", r#"{"a": [1, 2]}"#)];
+    Kept {
+        variables: variables.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
+        connections: [("wh-1".to_owned(), Connection::from_uri(uri).unwrap())].into(),
+        missing: Vec::new(),
+    }
+}
+
 fn context() -> Context {
     let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
     Context {
+        kept: kept(),
         dag_id: "sales".into(),
         task_id: "load".into(),
         run_id: "scheduled__2026-09-21T23:30:00Z".into(),
@@ -191,4 +203,28 @@ fn short_dates_for_the_environment() {
         ("20260201", "20260201T003000")
     );
     assert_eq!(ShortDates::of(at, "nowhere"), utc);
+}
+
+#[test]
+fn what_is_kept_has_airflows_forms() {
+    for (template, expected) in [
+        ("{{ var.value.region }} {{ var.json.cfg.a[1] }}", "emea 2"),
+        ("{{ var.value.gone | default('none') }}", "none"),
+        ("{{ conn['wh-1'].host }}:{{ conn['wh-1'].port }}", "db.example:5432"),
+        ("{{ conn['wh-1'].login }} {{ conn['wh-1'].password }}", "ann pass word"),
+        ("{{ conn['wh-1'].extra_dejson.sslmode }}", "require"),
+        (
+            "{{ conn['wh-1'].get_uri() }}",
+            "postgres://ann:pass%20word@db.example:5432/sales?sslmode=require",
+        ),
+    ] {
+        check(template, expected);
+    }
+    let missing = vec!["there is no variable `gone`".into()];
+    let without = Context { kept: Kept { missing, ..kept() }, ..context() };
+    let why = error("{{ var.value.gone }}", &without);
+    assert!(why.contains("there is no variable `gone`"), "{why}");
+    // What is no JSON has no JSON form.
+    error("{{ var.json.region }}", &context());
+    assert_eq!(format!("{:?}", kept()), r#"{"cfg", "region", "wh-1"}"#);
 }

@@ -6,7 +6,7 @@ use super::workers::takes;
 use crate::Cx;
 use crate::catalog::Version;
 use crate::error::EngineError;
-use crate::facts::{AttemptFacts, Facts, Outputs, Reader, outputs_for};
+use crate::facts::{AttemptFacts, Facts, Outputs, Reader, kept_for, outputs_for};
 use fencepost_core::id::{JobId, Token};
 use fencepost_core::state::AttemptState;
 use fencepost_core::time::{Span, Timestamp};
@@ -16,6 +16,7 @@ use fencepost_store::query::checkpoint;
 use fencepost_store::query::job;
 use fencepost_store::query::run;
 use fencepost_store::query::task_instance::{self, TiKey, deferral};
+use fencepost_store::query::vault::Sealed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::try_join;
@@ -167,7 +168,7 @@ pub async fn load(
         };
         versions.insert(run.run_pk, read);
     }
-    let mut outputs = inputs(&tx, &versions, &keys).await?;
+    let mut inputs = inputs(&tx, &versions, &keys).await?;
     let mut out = Vec::new();
     for attempt in attempts {
         let key = attempt.ti;
@@ -181,11 +182,13 @@ pub async fn load(
             checkpoint: checkpoints.remove(&key),
             event: told.remove(&key),
         };
+        let own_inputs = inputs.remove(&key).unwrap_or_default();
         let facts = version.clone().map(|version| Facts {
             version,
             run: run.clone(),
             ti: ti.clone(),
-            outputs: outputs.remove(&key).unwrap_or_default(),
+            outputs: own_inputs.0,
+            kept: own_inputs.1,
             attempt: Some(own),
         });
         out.push((attempt, facts));
@@ -193,12 +196,12 @@ pub async fn load(
     Ok(out)
 }
 
-/// The outputs that instances may speak of, of those whose version can be read.
+/// The outputs that instances may speak of, and what is kept for them, of those whose version can be read.
 async fn inputs(
     tx: &Tx,
     versions: &BTreeMap<i64, Result<Arc<Version>, String>>,
     keys: &[TiKey],
-) -> Result<BTreeMap<TiKey, Outputs>, EngineError> {
+) -> Result<BTreeMap<TiKey, (Outputs, Vec<Sealed>)>, EngineError> {
     let mut readable = Vec::new();
     for key in keys {
         if let Some(Ok(version)) = versions.get(&key.run_pk) {
@@ -207,7 +210,8 @@ async fn inputs(
         }
     }
     let readers: Vec<Reader<'_>> = readable.iter().map(|(_, reader)| *reader).collect();
-    let found = outputs_for(tx, &readers).await?;
+    let found = outputs_for(tx, &readers).await?.into_iter();
+    let found = found.zip(kept_for(tx, &readers).await?);
     Ok(readable.into_iter().map(|(key, _)| key).zip(found).collect())
 }
 

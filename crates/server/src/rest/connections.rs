@@ -2,9 +2,11 @@
 
 use super::answer::{Answer, Done};
 use super::call::Call;
-use super::vault::{self, Kind};
+use super::vault;
+use crate::vault::connection;
 use fencepost_api::rest::ConnectionTest;
 use fencepost_core::connection::Connection;
+use fencepost_core::kept::Kind;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -12,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn test(call: &Call) -> Done {
     let text = vault::opened(call, Kind::Connection).await?;
-    let found = match vault::connection(&text) {
+    let found = match connection(&text) {
         Ok(connection) => reach(&connection).await,
         Err(why) => Err(why),
     };

@@ -8,6 +8,7 @@ use super::{
     openapi, pools, rendered, runs, schedule, system, tasks, tokens, vault, workers,
 };
 use fencepost_api::problem::ProblemCode;
+use fencepost_core::kept::Kind;
 use std::future::ready;
 use std::pin::Pin;
 
@@ -85,18 +86,18 @@ fn handle(call: &Call) -> Answering<'_> {
         "pool_show" => boxed(|| pools::show(call)),
         "pool_put" => boxed(|| pools::put(call)),
         "pool_delete" => boxed(|| pools::delete(call)),
-        "variable_list" => boxed(|| vault::list(call, vault::Kind::Variable)),
-        "variable_show" => boxed(|| vault::show(call, vault::Kind::Variable)),
-        "variable_put" => boxed(|| vault::put(call, vault::Kind::Variable)),
-        "variable_delete" => boxed(|| vault::delete(call, vault::Kind::Variable)),
-        "connection_list" => boxed(|| vault::list(call, vault::Kind::Connection)),
-        "connection_show" => boxed(|| vault::show(call, vault::Kind::Connection)),
-        "connection_put" => boxed(|| vault::put(call, vault::Kind::Connection)),
-        "connection_delete" => boxed(|| vault::delete(call, vault::Kind::Connection)),
-        "secret_list" => boxed(|| vault::list(call, vault::Kind::Secret)),
-        "secret_show" => boxed(|| vault::show(call, vault::Kind::Secret)),
-        "secret_put" => boxed(|| vault::put(call, vault::Kind::Secret)),
-        "secret_delete" => boxed(|| vault::delete(call, vault::Kind::Secret)),
+        "variable_list" => boxed(|| vault::list(call, Kind::Variable)),
+        "variable_show" => boxed(|| vault::show(call, Kind::Variable)),
+        "variable_put" => boxed(|| vault::put(call, Kind::Variable)),
+        "variable_delete" => boxed(|| vault::delete(call, Kind::Variable)),
+        "connection_list" => boxed(|| vault::list(call, Kind::Connection)),
+        "connection_show" => boxed(|| vault::show(call, Kind::Connection)),
+        "connection_put" => boxed(|| vault::put(call, Kind::Connection)),
+        "connection_delete" => boxed(|| vault::delete(call, Kind::Connection)),
+        "secret_list" => boxed(|| vault::list(call, Kind::Secret)),
+        "secret_show" => boxed(|| vault::show(call, Kind::Secret)),
+        "secret_put" => boxed(|| vault::put(call, Kind::Secret)),
+        "secret_delete" => boxed(|| vault::delete(call, Kind::Secret)),
         "connection_test" => boxed(|| connections::test(call)),
         "vault_rotate" => boxed(|| vault::rotate(call)),
         "worker_list" => boxed(|| workers::list(call)),

@@ -5,11 +5,11 @@ use super::answer::{Answer, Done};
 use super::call::Call;
 use super::failure::Failure;
 use super::target::At;
-use crate::render;
+use crate::render::Renderer;
 use fencepost_api::rest::{Rendered, RenderedField};
 use fencepost_core::dag::Action;
 use fencepost_dagfile::template::{Context, TemplateError, evaluate};
-use fencepost_engine::facts::{AttemptFacts, Facts, Reader, outputs_for};
+use fencepost_engine::facts::{AttemptFacts, Facts, Reader, kept_for, outputs_for};
 use fencepost_store::Tx;
 use fencepost_store::query::attempt;
 use fencepost_store::query::task_instance::Ti;
@@ -21,13 +21,21 @@ pub(super) async fn show(call: &Call) -> Done {
     let named = at.named(call.arg(2))?;
     let ti = at.one(&tx, &named).await?;
     let facts = facts(&tx, &at, ti).await?;
-    let context = render::context(&facts);
+    let renderer = Renderer::new(Arc::clone(&call.server.state.keyring));
+    let context = renderer.context(&facts);
+    let masked = renderer.masked(&facts);
     Answer::ok(&Rendered {
         task_id: facts.ti.task_id.clone(),
         map_index: facts.ti.key.map_index,
         token: facts.attempt.as_ref().map(|attempt| attempt.token.as_i64().to_string()),
-        fields: fields(&facts, &context),
+        fields: fields(&facts, &context).into_iter().map(|field| hide(field, &masked)).collect(),
     })
+}
+
+/// What is secret is not shown, wherever a template put it.
+fn hide(field: RenderedField, masked: &[String]) -> RenderedField {
+    let hide = |text: String| masked.iter().fold(text, |text, one| text.replace(one, "***"));
+    RenderedField { text: field.text.map(hide), error: field.error.map(hide), ..field }
 }
 
 async fn facts(tx: &Tx, at: &At, ti: Ti) -> Result<Facts, Failure> {
@@ -35,6 +43,7 @@ async fn facts(tx: &Tx, at: &At, ti: Ti) -> Result<Facts, Failure> {
     let (run_pk, task_index) = (at.run.run_pk, ti.key.task_index);
     let reader = Reader { version: &version, run_pk, task_index };
     let outputs = outputs_for(tx, &[reader]).await?.pop().unwrap_or_default();
+    let kept = kept_for(tx, &[reader]).await?.pop().unwrap_or_default();
     let newest = match ti.token {
         Some(token) => attempt::get(tx, &[token]).await?.pop(),
         None => None,
@@ -47,7 +56,7 @@ async fn facts(tx: &Tx, at: &At, ti: Ti) -> Result<Facts, Failure> {
         number: attempt.attempt_number,
         prev_outcome: attempt.prev_outcome,
     });
-    Ok(Facts { version, run: at.run.clone(), ti, outputs, attempt })
+    Ok(Facts { version, run: at.run.clone(), ti, outputs, kept, attempt })
 }
 
 /// Every field of the task that may hold a template, in the order of the documentation.

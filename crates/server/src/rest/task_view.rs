@@ -4,7 +4,7 @@ use super::attempt_view::evidence;
 use super::dag_view::{time, upstreams};
 use super::failure::Failure;
 use super::target::At;
-use crate::render;
+use crate::render::Renderer;
 use fencepost_api::rest::{HeldTask, TaskInstance};
 use fencepost_core::id::Token;
 use fencepost_core::state::TiState;
@@ -16,6 +16,7 @@ use fencepost_store::query::attempt::{self, Attempt};
 use fencepost_store::query::run::Run;
 use fencepost_store::query::task_instance::Ti;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Instances with their newest attempts, read for all at once.
 pub(super) async fn instances(
@@ -117,11 +118,13 @@ fn map_label(at: &At, ti: &Ti) -> Option<String> {
         return None;
     }
     let facts = Facts {
-        version: std::sync::Arc::clone(&at.version),
+        version: Arc::clone(&at.version),
         run: at.run.clone(),
         ti: ti.clone(),
         outputs: BTreeMap::new(),
+        kept: Vec::new(),
         attempt: None,
     };
-    template::render("map_index_template", template, &render::context(&facts)).ok()
+    let renderer = Renderer::without_keys();
+    template::render("map_index_template", template, &renderer.context(&facts)).ok()
 }

@@ -5,11 +5,12 @@ use super::call::Call;
 use super::cursor;
 use super::failure::Failure;
 use super::runs::check_text;
-use crate::vault::VaultError;
+use crate::vault::{VaultError, connection};
 use fencepost_api::problem::ProblemCode;
 use fencepost_api::rest::routes::Permission;
 use fencepost_api::rest::{Kept, KeptPut, KeptQuery, Rotated};
 use fencepost_core::connection::Connection;
+use fencepost_core::kept::Kind;
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::vault::{self, Entry};
 use serde_json::Value;
@@ -20,35 +21,14 @@ const MASK: &str = "***";
 /// Rows that are sealed anew in one transaction.
 const BATCH: u32 = 100;
 
-/// The three kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Variable,
-    Connection,
-    Secret,
-}
-
-impl Kind {
-    const ALL: [Self; 3] = [Self::Variable, Self::Connection, Self::Secret];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Variable => "variable",
-            Self::Connection => "connection",
-            Self::Secret => "secret",
-        }
-    }
-
-    fn missing(self, name: &str) -> Failure {
-        let code = match self {
-            Self::Variable => ProblemCode::NoSuchVariable,
-            Self::Connection => ProblemCode::NoSuchConnection,
-            Self::Secret => ProblemCode::NoSuchSecret,
-        };
-        let word = self.as_str();
-        Failure::new(code, format!("there is no {word} `{name}`"))
-            .suggest(format!("see  fencepost {word}s list"))
-    }
+fn missing(kind: Kind, name: &str) -> Failure {
+    let code = match kind {
+        Kind::Variable => ProblemCode::NoSuchVariable,
+        Kind::Connection => ProblemCode::NoSuchConnection,
+        Kind::Secret => ProblemCode::NoSuchSecret,
+    };
+    Failure::new(code, format!("there is no {kind} `{name}`"))
+        .suggest(format!("see  fencepost {kind}s list"))
 }
 
 impl From<VaultError> for Failure {
@@ -129,7 +109,7 @@ pub(super) async fn put(call: &Call, kind: Kind) -> Done {
 pub(super) async fn delete(call: &Call, kind: Kind) -> Done {
     let tx = call.cx().store.begin("vault_delete").await?;
     if !vault::delete(&tx, kind.as_str(), call.arg(0)).await? {
-        return Err(kind.missing(call.arg(0)));
+        return Err(missing(kind, call.arg(0)));
     }
     event::append(&tx, vec![line(call, kind, "deleted", call.arg(0))]).await?;
     tx.commit().await?;
@@ -176,16 +156,10 @@ pub(super) async fn opened(call: &Call, kind: Kind) -> Result<String, Failure> {
     opened_entry(call, &entry)
 }
 
-/// A connection as it is kept.
-pub(super) fn connection(text: &str) -> Result<Connection, String> {
-    let value = serde_json::from_str(text).map_err(|_| "it is no connection".to_owned())?;
-    Connection::from_json(&value).map_err(|error| error.to_string())
-}
-
 async fn entry(call: &Call, kind: Kind) -> Result<Entry, Failure> {
     let tx = call.read().await?;
     let found = vault::get(&tx, kind.as_str(), call.arg(0)).await?;
-    found.ok_or_else(|| kind.missing(call.arg(0)))
+    found.ok_or_else(|| missing(kind, call.arg(0)))
 }
 
 fn opened_entry(call: &Call, entry: &Entry) -> Result<String, Failure> {

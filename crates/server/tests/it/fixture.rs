@@ -23,7 +23,7 @@ use fencepost_engine::scheduler::Scheduler;
 use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_server::auth::ensure_owner_token;
 use fencepost_server::metrics::{Metrics, routes};
-use fencepost_server::render;
+use fencepost_server::render::Renderer;
 use fencepost_server::rest::{RestState, router};
 use fencepost_server::vault::Keyring;
 use fencepost_store::query::{installation, pool};
@@ -244,8 +244,14 @@ impl Fixture {
     }
 }
 
+/// It opens what was sealed with [`KEY`].
+pub(crate) fn renderer() -> Renderer {
+    Renderer::new(Arc::new(Keyring::parse(KEY).unwrap()))
+}
+
 fn env(clock: &Arc<AtomicI64>) -> Env {
     let (wall, boot, random) = (Arc::clone(clock), Arc::clone(clock), AtomicU64::new(1));
+    let (evaluate, value, render) = renderer().functions();
     Env {
         wall: Arc::new(move || Timestamp::from_micros(wall.load(Ordering::SeqCst))),
         boottime: Arc::new(move || BootInstant::from_micros(boot.load(Ordering::SeqCst))),
@@ -256,9 +262,9 @@ fn env(clock: &Arc<AtomicI64>) -> Env {
             random.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).unwrap_or(0)
         }),
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
-        evaluate: Arc::new(render::condition),
-        value: Arc::new(render::value),
-        render: Arc::new(render::text),
+        evaluate,
+        value,
+        render,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::db::Columns;
 use crate::{Row, Stmt, StoreError, Tx, values};
+use fencepost_core::kept::{Kind, Name};
 use fencepost_core::time::Timestamp;
 
 /// A row of the vault.
@@ -18,6 +19,20 @@ pub struct Entry {
 }
 
 impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// What an entry says, sealed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sealed {
+    pub kind: Kind,
+    pub name: String,
+    pub text: String,
+}
+
+impl std::fmt::Debug for Sealed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.kind, self.name)
     }
@@ -72,6 +87,29 @@ pub async fn get(tx: &Tx, kind: &str, name: &str) -> Result<Option<Entry>, Store
     tx.query_opt(&VAULT_GET, values![kind, name]).await?.map(decode).transpose()
 }
 
+const VAULT_SEALED: Stmt = Stmt::same(
+    "vault_sealed",
+    "SELECT kind, name, sealed FROM vault WHERE kind = $1 AND name = $2",
+)
+.batched(
+    0,
+    "SELECT u.ord, v.kind, v.name, v.sealed FROM unnest($1::text[], $2::text[]) \
+        WITH ORDINALITY AS u(kind, name, ord) \
+        JOIN vault v ON v.kind = u.kind AND v.name = u.name ORDER BY u.ord",
+);
+
+/// What the entries of these names say; one that is not there is left out.
+pub async fn sealed(tx: &Tx, names: &[&Name]) -> Result<Vec<Sealed>, StoreError> {
+    let sets = names.iter().map(|(kind, name)| values![kind.as_str(), name]).collect();
+    let rows = tx.query_many(&VAULT_SEALED, sets).await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut c: Columns = row.columns("vault");
+            Ok(Sealed { kind: c.named(Kind::parse)?, name: c.text()?, text: c.text()? })
+        })
+        .collect()
+}
+
 const VAULT_PAGE: Stmt = Stmt::same(
     "vault_page",
     concat!(
@@ -107,4 +145,4 @@ pub async fn reseal(tx: &Tx, entry: &Entry, sealed: &str) -> Result<bool, StoreE
 }
 
 pub(super) const STATEMENTS: &[Stmt] =
-    &[VAULT_SET, VAULT_GET, VAULT_PAGE, VAULT_DELETE, VAULT_RESEAL];
+    &[VAULT_SET, VAULT_GET, VAULT_SEALED, VAULT_PAGE, VAULT_DELETE, VAULT_RESEAL];

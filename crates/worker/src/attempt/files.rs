@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::dir::AttemptDir;
+use crate::private::Private;
 use crate::sys::Account;
 
 /// Under this much free space nothing new is started.
@@ -29,6 +30,8 @@ pub struct ForTask {
     pub owner: Option<String>,
     /// The directory that it keeps from one attempt to the next.
     pub state: PathBuf,
+    /// Its secrets and connections, with the directory that they go to.
+    pub private: Option<(PathBuf, Private)>,
 }
 
 /// A file that a task may write.
@@ -82,6 +85,9 @@ pub(super) fn write(dir: &AttemptDir, files: &ForTask) -> io::Result<()> {
     }
     if let Some(event) = &files.defer_event {
         write(DEFER_EVENT, event.as_bytes())?;
+    }
+    if let Some((place, private)) = &files.private {
+        private.write(place, owner)?;
     }
     write(PARAMS, files.params.as_bytes())?;
     write(INPUTS, files.inputs.as_bytes())?;

@@ -22,6 +22,7 @@ use crate::dir::AttemptDir;
 use crate::log;
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::{Lease, Page};
+use crate::private;
 use crate::process::{ProcessId, Stat, pid_namespace};
 use crate::reserved;
 use crate::spec::ShimSpec;
@@ -174,7 +175,11 @@ impl AttemptHost for OsHost {
         for tree in [dir.work(), dir.tmp(), dir.io()] {
             remove_tree(&tree).map_err(HostError::io("removing", &tree))?;
         }
-        // The spec holds the task's environment, secrets included.
+        // A spec that cannot be read never had a task that was given anything.
+        if let Some(place) = ShimSpec::read(&dir).ok().and_then(|spec| spec.private) {
+            private::remove(&place).map_err(HostError::io("removing", &place))?;
+        }
+        // The spec holds the task's environment.
         for file in
             [dir.spec(), dir.ctl(), dir.lease(), dir.outcome_tmp(), dir.log_end(), dir.cgroup()]
         {

@@ -168,6 +168,7 @@ mod tests {
 
     fn course(timeout_ms: Option<u64>, stall_ms: Option<u64>) -> Course {
         let spec = ShimSpec {
+            private: None,
             version: VERSION,
             token: "1".into(),
             attempt_id: "a".into(),

@@ -6,6 +6,7 @@ use rustix::io::{Errno, read};
 
 use crate::clock::NS_PER_MS;
 use crate::log::{Framer, LogWriter, Stream};
+use crate::mask::Masker;
 
 /// A line that has no end for this long is shown as far as it is there.
 const IDLE: u64 = 100 * NS_PER_MS;
@@ -17,14 +18,16 @@ const DRAIN_MAX: usize = 4 << 20;
 /// One of the two pipes.
 pub(super) struct Output {
     fd: Option<OwnedFd>,
+    masker: Masker,
     framer: Framer,
     waiting_since: Option<u64>,
     pub(super) bytes: u64,
 }
 
 impl Output {
-    pub(super) fn new(fd: OwnedFd, stream: Stream) -> Self {
-        Self { fd: Some(fd), framer: Framer::new(stream), waiting_since: None, bytes: 0 }
+    pub(super) fn new(fd: OwnedFd, stream: Stream, masker: Masker) -> Self {
+        let framer = Framer::new(stream);
+        Self { fd: Some(fd), masker, framer, waiting_since: None, bytes: 0 }
     }
 
     /// The pipe, until the task has closed it.
@@ -44,11 +47,11 @@ impl Output {
             match read(fd, &mut *buffer) {
                 Ok(0) => {
                     self.fd = None;
-                    self.flush(log);
+                    self.end(log);
                 }
                 Ok(count) => {
                     taken += count;
-                    self.framer.feed(&buffer[..count], log);
+                    self.framer.feed(&self.masker.feed(&buffer[..count]), log);
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
@@ -78,11 +81,17 @@ impl Output {
         self.waiting_since = None;
     }
 
+    /// Nothing comes any more.
+    fn end(&mut self, log: &mut LogWriter) {
+        self.framer.feed(&self.masker.finish(), log);
+        self.flush(log);
+    }
+
     /// Takes what is still in the pipe of an empty tree. Its end may never come: somebody outside
     /// the tree can have been handed the writing end.
     pub(super) fn drain(&mut self, buffer: &mut [u8], log: &mut LogWriter) {
         self.take_up_to(DRAIN_MAX, buffer, log, 0);
-        self.flush(log);
+        self.end(log);
         self.fd = None;
     }
 }

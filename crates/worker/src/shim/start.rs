@@ -19,8 +19,10 @@ use super::watch::{Watch, WatchParts};
 use crate::clock::{BootId, wall_micros};
 use crate::dir::AttemptDir;
 use crate::log::LogWriter;
+use crate::mask::Masker;
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::{Page, Phase};
+use crate::private::Private;
 use crate::process::{ProcessId, pid_namespace};
 use crate::spec::ShimSpec;
 use crate::sys::{self, DeadlineTimer};
@@ -104,7 +106,13 @@ struct Prepared {
     boot: BootId,
 }
 
-fn start(dir: &AttemptDir, spec: ShimSpec, lock: OwnedFd) -> Result<Watch, Refusal> {
+fn start(dir: &AttemptDir, mut spec: ShimSpec, lock: OwnedFd) -> Result<Watch, Refusal> {
+    let private = spec.private.as_deref().map(Private::take).transpose();
+    let private = private.map_err(|error| Refusal::no_exec(format!("private files: {error}")))?;
+    let Private { env, masked, .. } = private.unwrap_or_default();
+    spec.env.retain(|(name, _)| env.iter().all(|(other, _)| other != name));
+    spec.env.extend(env);
+    spec.check().map_err(Refusal::no_exec)?;
     let prepared = prepare(dir, &spec)?;
     let launched = tree::launch(&spec, &prepared.plan, dir).map_err(Refusal::no_exec)?;
     let page = &prepared.page;
@@ -120,7 +128,8 @@ fn start(dir: &AttemptDir, spec: ShimSpec, lock: OwnedFd) -> Result<Watch, Refus
     let _ = rustix::io::write(&launched.gate, b"g");
     let log = begin_log(dir, &spec, &launched);
     let Prepared { page, timer, armed_for, ctl, signals, boot, .. } = prepared;
-    let parts = WatchParts { lock, page, timer, armed_for, ctl, signals, boot, log };
+    let masker = Masker::new(&masked);
+    let parts = WatchParts { lock, page, timer, armed_for, ctl, signals, boot, log, masker };
     Watch::new(dir, spec, launched, parts, now).map_err(Refusal::no_exec)
 }
 

@@ -16,6 +16,7 @@ use crate::cgroup::OomWatch;
 use crate::clock::{BootId, NS_PER_MS, wall_micros};
 use crate::dir::AttemptDir;
 use crate::log::{LogWriter, Stream};
+use crate::mask::Masker;
 use crate::outcome::{Outcome, OutcomeKind, Reason};
 use crate::page::{Page, Phase};
 use crate::spec::ShimSpec;
@@ -41,6 +42,8 @@ pub(super) struct WatchParts {
     pub(super) signals: OwnedFd,
     pub(super) boot: BootId,
     pub(super) log: LogWriter,
+    /// Of each of the two outputs at its beginning.
+    pub(super) masker: Masker,
 }
 
 /// A running attempt.
@@ -87,8 +90,8 @@ impl Watch {
             tree: launched.tree,
             messages: launched.messages,
             outputs: [
-                Output::new(launched.stdout, Stream::Stdout),
-                Output::new(launched.stderr, Stream::Stderr),
+                Output::new(launched.stdout, Stream::Stdout, parts.masker.clone()),
+                Output::new(launched.stderr, Stream::Stderr, parts.masker.clone()),
             ],
             main: None,
             no_exec: None,

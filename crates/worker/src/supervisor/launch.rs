@@ -3,10 +3,11 @@
 use super::doubt::Doubt;
 use super::reattach::{self, State};
 use super::work::{for_task, spec};
-use super::{Shared, report};
+use super::{Shared, report, secrets};
 use crate::attempt::{HostError, PreparedAttempt, RunningAttempt};
 use crate::outcome::OutcomeKind;
-use fencepost_api::execution::{Answer, Assignment, Ended, RefusedReason, Start};
+use crate::private;
+use fencepost_api::execution::{Answer, Assignment, Ended, RefusedReason, Report, Start};
 use std::sync::Arc;
 
 /// A claim that is ready to be started.
@@ -19,11 +20,22 @@ struct Ready {
 /// What is done once its start was accepted.
 enum How {
     Launch(Box<dyn PreparedAttempt>),
-    /// Its work could not be rendered: it is started to be reported.
-    Unusable,
+    /// Its work cannot be run as it is: it is started to be reported.
+    Unusable(Ended, String),
     /// It ended here before, and the store has forgotten start and end: it is told again.
     Again(Box<report::Ended>),
 }
+
+/// What came of the preparation.
+enum Prepared {
+    Ready(Box<dyn PreparedAttempt>),
+    /// It ended in this home before; with what was said of that, if it was kept.
+    Archived(Option<Report>),
+    NoSecret(String),
+}
+
+/// EX_TEMPFAIL: the exit status of what may go well the next time.
+const TEMPORARY: u8 = 75;
 
 /// Starts fresh claims, beside the loop: an end of the loop does not cut a start in half.
 pub(super) fn begin(shared: &Arc<Shared>, assignments: Vec<Assignment>) {
@@ -94,32 +106,49 @@ async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> 
         }
         return Some(Ready { assignment, name, how: How::Again(Box::new(ended)) });
     }
-    let Ok(work) = assignment.work.clone() else {
-        return Some(Ready { assignment, name, how: How::Unusable });
+    let work = match assignment.work.clone() {
+        Ok(work) => work,
+        Err(why) => {
+            let how = How::Unusable(Ended::TemplateError, why);
+            return Some(Ready { assignment, name, how });
+        }
     };
     let (inner, own, dir_name) = (Arc::clone(shared), assignment.clone(), name.clone());
     let prepared = blocking(shared, move || {
         // An earlier worker of this home may have told its end.
         if inner.host.was_archived(&inner.settings.home, &dir_name) {
-            return Ok(Err(report::kept(&inner, &dir_name)));
+            return Ok(Prepared::Archived(report::kept(&inner, &dir_name)));
         }
         let dir = inner.host.dir(&dir_name);
-        let spec = spec(&inner, &dir, &own, &work);
+        let place = private::place(&dir, &own.attempt_id);
+        let private = match secrets::find(&inner, &work, &place) {
+            Ok(private) => (!private.is_empty()).then_some((place, private)),
+            Err(why) => return Ok(Prepared::NoSecret(why)),
+        };
+        let at = private.as_ref().map(|(place, _)| place.clone());
+        let spec = spec(&inner, &dir, (&own, &work), at);
         let prepared = inner.host.prepare(&dir_name, &spec, inner.lease_of(spec.keeps))?;
-        inner.host.write_files(&dir_name, &for_task(&inner, &own, &work))?;
-        Ok(Ok(prepared))
+        inner.host.write_files(&dir_name, &for_task(&inner, &own, &work, private))?;
+        Ok(Prepared::Ready(prepared))
     })
     .await;
     match prepared {
-        Ok(Err(Some(report))) if report.ended != Ended::NeverRan => {
+        Ok(Prepared::Archived(Some(report))) if report.ended != Ended::NeverRan => {
             let ended = report::Ended { name: name.clone(), report };
             Some(Ready { assignment, name, how: How::Again(Box::new(ended)) })
         }
-        Ok(Err(_)) => {
+        Ok(Prepared::Archived(_)) => {
             ended_before(shared, &assignment, &name).await;
             None
         }
-        Ok(Ok(prepared)) => Some(Ready { assignment, name, how: How::Launch(prepared) }),
+        // Where secrets come from may be away for a while: as temporary as a task says it.
+        Ok(Prepared::NoSecret(why)) => {
+            let how = How::Unusable(Ended::Exit { code: TEMPORARY }, why);
+            Some(Ready { assignment, name, how })
+        }
+        Ok(Prepared::Ready(prepared)) => {
+            Some(Ready { assignment, name, how: How::Launch(prepared) })
+        }
         Err(error) => {
             hand_back(shared, assignment, name, &error).await;
             None
@@ -160,9 +189,8 @@ async fn launch(shared: &Arc<Shared>, ready: Ready) {
     let Ready { assignment, name, how } = ready;
     let prepared = match how {
         How::Launch(prepared) => prepared,
-        How::Unusable => {
-            let why = assignment.work.clone().err().unwrap_or_default();
-            return report::unusable(shared, &assignment, &name, Ended::TemplateError, why).await;
+        How::Unusable(ended, why) => {
+            return report::unusable(shared, &assignment, &name, ended, why).await;
         }
         How::Again(ended) => return report::send(shared, ended.name, ended.report).await,
     };

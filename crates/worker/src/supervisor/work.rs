@@ -4,17 +4,18 @@ use super::Shared;
 use super::lease::shim_margin;
 use crate::attempt::{CHECKPOINT_IN, DEFER_EVENT, ForTask, FromTask, INPUTS, PARAMS, SCRIPT};
 use crate::dir::AttemptDir;
-use crate::spec::{Containment, ShimSpec, VERSION};
+use crate::private::Private;
+use crate::spec::{Containment, ShimSpec, version_of};
 use fencepost_api::execution::{Assignment, Work};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The spec of an attempt.
+/// The spec of an attempt; `private`: where its private files are, if it has some.
 pub(super) fn spec(
     shared: &Shared,
     dir: &AttemptDir,
-    assignment: &Assignment,
-    work: &Work,
+    (assignment, work): (&Assignment, &Work),
+    private: Option<PathBuf>,
 ) -> ShimSpec {
     let settings = &shared.settings;
     let mut argv = work.argv.clone();
@@ -27,7 +28,7 @@ pub(super) fn spec(
     let own_grace = work.kill_grace_ms.and_then(|ms| u64::try_from(ms).ok());
     let positive = |ms: Option<i64>| ms.and_then(|ms| u64::try_from(ms).ok());
     ShimSpec {
-        version: VERSION,
+        version: version_of(private.as_ref()),
         token: assignment.token.clone(),
         attempt_id: assignment.attempt_id.clone(),
         argv,
@@ -48,6 +49,7 @@ pub(super) fn spec(
             .map_or(millis(settings.margin), |lease| millis(shim_margin(&lease).to_std())),
         result_file: Some(FromTask::Result.path(dir)),
         outputs: work.outputs.clone(),
+        private,
     }
 }
 
@@ -142,8 +144,14 @@ pub(super) fn state_dir(shared: &Shared, assignment: &Assignment) -> PathBuf {
 }
 
 /// What the task is given to read.
-pub(super) fn for_task(shared: &Shared, assignment: &Assignment, work: &Work) -> ForTask {
+pub(super) fn for_task(
+    shared: &Shared,
+    assignment: &Assignment,
+    work: &Work,
+    private: Option<(PathBuf, Private)>,
+) -> ForTask {
     ForTask {
+        private,
         script: work.script.clone(),
         defer_event: work.defer_event.as_ref().map(ToString::to_string),
         checkpoint: work.checkpoint.as_deref().and_then(super::checkpoint::decode),

@@ -111,6 +111,7 @@ pub(crate) fn log_text(dir: &AttemptDir) -> String {
 pub(crate) fn spec(argv: &[&str]) -> ShimSpec {
     let attempt_id = format!("test-{}-{}", std::process::id(), now());
     ShimSpec {
+        private: None,
         version: VERSION,
         token: "549755813889".into(),
         argv: argv.iter().map(|arg| (*arg).to_owned()).collect(),

@@ -49,6 +49,9 @@ fn assignment(token: &str) -> Assignment {
         try_number: 1,
         attempt_number: 1,
         work: Ok(Work {
+            secrets: Vec::new(),
+            connections: Vec::new(),
+            masked: Vec::new(),
             python: None,
             argv: vec!["true".into()],
             script: None,

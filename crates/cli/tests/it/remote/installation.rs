@@ -24,7 +24,7 @@ use fencepost_engine::{Cx, Pass, Settings};
 use fencepost_server::auth;
 use fencepost_server::execution::Execution;
 use fencepost_server::execution::http::{Serves, routes};
-use fencepost_server::render;
+use fencepost_server::render::Renderer;
 use fencepost_store::query::api_token::{self, ApiToken};
 use fencepost_store::query::{installation, pool, run};
 use fencepost_store::{Store, StoreClock};
@@ -69,6 +69,7 @@ fn random() -> u64 {
 }
 
 fn env() -> Env {
+    let (evaluate, value, render) = Renderer::without_keys().functions();
     Env {
         wall: Arc::new(now),
         boottime: Arc::new(|| {
@@ -77,9 +78,9 @@ fn env() -> Env {
         }),
         random: Arc::new(random),
         decode: Arc::new(|ir| fencepost_dagfile::from_ir(ir).map_err(|error| error.to_string())),
-        evaluate: Arc::new(render::condition),
-        value: Arc::new(render::value),
-        render: Arc::new(render::text),
+        evaluate,
+        value,
+        render,
     }
 }
 
@@ -123,7 +124,8 @@ impl Installation {
         };
         self.address = listener.local_addr().unwrap();
         let (stop, mut stopped) = watch::channel(false);
-        let execution = Execution::new(self.cx.clone()).until(stopped.clone());
+        let execution =
+            Execution::new(self.cx.clone(), Renderer::without_keys()).until(stopped.clone());
         let router = routes(execution, Serves::Workers, "1.2.3".into());
         let task = tokio::spawn(async move {
             let until = async move {
@@ -279,7 +281,7 @@ impl Installation {
             message: None,
             checkpoint: None,
         };
-        let execution = Execution::new(self.cx.clone());
+        let execution = Execution::new(self.cx.clone(), Renderer::without_keys());
         let answers = execution.report(job_id, vec![report]).await.unwrap();
         assert_eq!(answers, [Answer::Accepted]);
     }

@@ -13,4 +13,5 @@ mod kill9;
 mod local_run;
 mod python;
 mod restart;
+mod secrets;
 pub(crate) mod world;

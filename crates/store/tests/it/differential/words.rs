@@ -68,7 +68,7 @@ backfill_pause n flag
 backfill_state n bstate bstate now? name?
 backfill_found dag past
 *backfill_slot_insert n past saction run
-backfill_slot_counts n
+~backfill_slot_counts n
 *backfill_adopt run n
 audit_runs run0 run
 audit_tis run0 run
@@ -308,6 +308,7 @@ run_delete_attempts run
 run_delete run
 *vault_set name name word word now name
 vault_get name name
+vault_sealed name name
 vault_page name name limit
 vault_delete name name
 vault_reseal name name word word

@@ -1,0 +1,192 @@
+//! What an installation keeps under names for its tasks: variables, connections, secrets; and where a
+//! secret of a task comes from.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The three kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Variable,
+    Connection,
+    Secret,
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Variable, Self::Connection, Self::Secret];
+
+    /// The word of the store, the interfaces and the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Variable => "variable",
+            Self::Connection => "connection",
+            Self::Secret => "secret",
+        }
+    }
+
+    /// The kind of that word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A thing that is kept.
+pub type Name = (Kind, String);
+
+/// Where the value of a secret comes from: `store:NAME`, `env:NAME`, `file:/PATH`, `exec:COMMAND`.
+///
+/// The first is read by the server, which alone opens the store; the others by the worker that runs the
+/// task: what a server's own environment and files say is none of a DAG file's business.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SecretSource {
+    /// A secret of the installation.
+    Store(String),
+    /// A variable of the worker's environment.
+    Env(String),
+    /// A file of the worker's machine, without its last line end.
+    File(String),
+    /// What a command of the worker's shell prints, without its last line end.
+    Exec(String),
+}
+
+/// Why a text names no source.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    #[error("it does not say where the value comes from")]
+    NoBackend,
+    #[error("`{0}:` is no backend of this release")]
+    Unknown(String),
+    #[error("nothing comes after `{0}:`")]
+    Nothing(&'static str),
+    #[error("`file:` needs an absolute path")]
+    Relative,
+    #[error("a worker's own settings (FENCEPOST_...) are not for tasks")]
+    Own,
+}
+
+impl SecretSource {
+    /// Reads `BACKEND:WHAT`.
+    pub fn parse(text: &str) -> Result<Self, SourceError> {
+        let (backend, what) = text.split_once(':').ok_or(SourceError::NoBackend)?;
+        let what = what.trim();
+        let some = |name| if what.is_empty() { Err(SourceError::Nothing(name)) } else { Ok(what) };
+        match backend {
+            "store" => Ok(Self::Store(some("store")?.into())),
+            "env" if what.starts_with("FENCEPOST_") => Err(SourceError::Own),
+            "env" => Ok(Self::Env(some("env")?.into())),
+            "file" if !some("file")?.starts_with('/') => Err(SourceError::Relative),
+            "file" => Ok(Self::File(what.into())),
+            "exec" => Ok(Self::Exec(some("exec")?.into())),
+            other => Err(SourceError::Unknown(other.into())),
+        }
+    }
+}
+
+impl fmt::Display for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (backend, what) = match self {
+            Self::Store(what) => ("store", what),
+            Self::Env(what) => ("env", what),
+            Self::File(what) => ("file", what),
+            Self::Exec(what) => ("exec", what),
+        };
+        write!(f, "{backend}:{what}")
+    }
+}
+
+/// The variables and connections that a template may speak of: `var.value.NAME`, `var.json.NAME`,
+/// `conn.NAME`, and the same with `["NAME"]`. Text that only looks like it costs a look-up, no more;
+/// that nothing is overlooked is checked where a file is validated.
+pub fn mentioned(text: &str) -> BTreeSet<Name> {
+    let forms =
+        [("var.value", Kind::Variable), ("var.json", Kind::Variable), ("conn", Kind::Connection)];
+    let mut found = BTreeSet::new();
+    for (form, kind) in forms {
+        for (at, _) in text.match_indices(form) {
+            found.extend(name_at(&text[at + form.len()..]).map(|name| (kind, name.to_owned())));
+        }
+    }
+    found
+}
+
+/// A text shorter than this is not hidden: it would hide half of every log.
+const HIDDEN_LEAST: usize = 4;
+
+/// What is to be hidden of secrets: each as it is, as JSON has it, and each of its lines.
+pub fn hidden(secrets: impl IntoIterator<Item = String>) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for secret in secrets {
+        let json = serde_json::Value::from(secret.as_str()).to_string();
+        all.insert(json[1..json.len() - 1].to_owned());
+        all.extend(secret.lines().map(|line| line.trim().to_owned()));
+        all.insert(secret);
+    }
+    all.retain(|text| text.len() >= HIDDEN_LEAST);
+    all
+}
+
+/// The name that a text begins with, as an attribute or as an item.
+fn name_at(text: &str) -> Option<&str> {
+    if let Some(rest) = text.strip_prefix('.') {
+        let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+        let name = rest.split(is_end).next().unwrap_or_default();
+        return Some(name).filter(|name| !name.is_empty());
+    }
+    let rest = text.strip_prefix('[')?.trim_start();
+    let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    let (name, after) = rest[1..].split_once(quote)?;
+    after.trim_start().starts_with(']').then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_read_and_written_alike() {
+        for text in ["store:dsn", "env:DSN", "file:/run/secrets/dsn", "exec:pass show a:b"] {
+            assert_eq!(SecretSource::parse(text).unwrap().to_string(), text);
+        }
+        let refused = [
+            ("dsn", SourceError::NoBackend),
+            ("vault:kv/sales#dsn", SourceError::Unknown("vault".into())),
+            ("store: ", SourceError::Nothing("store")),
+            ("file:", SourceError::Nothing("file")),
+            ("file:dsn", SourceError::Relative),
+            ("env:FENCEPOST__SECRETS__KEYS", SourceError::Own),
+        ];
+        for (text, why) in refused {
+            assert_eq!(SecretSource::parse(text), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_hidden_in_every_form_unless_it_is_too_short() {
+        let found =
+            hidden(["abc".to_owned(), "pass\"word".to_owned(), "one1\n two2\nx".to_owned()]);
+        let wanted =
+            ["one1", "one1\n two2\nx", "one1\\n two2\\nx", "pass\"word", "pass\\\"word", "two2"];
+        assert_eq!(found.iter().map(String::as_str).collect::<BTreeSet<_>>(), wanted.into());
+    }
+
+    #[test]
+    fn every_way_to_name_one_is_found() {
+        let text = "{{ var.value.region }} {{ var.json['a-b'] }} {{conn.warehouse.host}}
+            {{ conn[ \"x y\" ].login }} {{ conn[name] }} conn. {{ var.value }} connect.me";
+        let names = [
+            (Kind::Variable, "a-b"),
+            (Kind::Variable, "region"),
+            (Kind::Connection, "warehouse"),
+            (Kind::Connection, "x y"),
+        ];
+        let names: BTreeSet<Name> =
+            names.into_iter().map(|(kind, name)| (kind, name.to_owned())).collect();
+        assert_eq!(mentioned(text), names);
+    }
+}

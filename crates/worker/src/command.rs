@@ -1,0 +1,140 @@
+//! What a short command of the worker's own prints, within bounds.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::clock::{ClockKind, NS_PER_MS};
+
+/// What is told of what it says on standard error.
+const COMPLAINT_MAX: usize = 200;
+
+/// Runs a line of shell with that environment and gives what it prints, at most `most` bytes. The error
+/// completes a sentence that begins with the command. It is ended when `patience` is over.
+pub(crate) fn output_of(
+    command: &str,
+    env: &[(String, String)],
+    most: u64,
+    patience: Duration,
+) -> Result<Vec<u8>, String> {
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .env_clear()
+        .envs(env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("cannot be run: {error}"))?;
+    let read = read_both(&mut child, most, patience);
+    if read.is_err() {
+        // Its group is its own, and it was not waited for: the number is still its.
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+    }
+    let status = child.wait().map_err(|error| format!("cannot be waited for: {error}"))?;
+    let (out, complaint) = read?;
+    if status.success() {
+        return Ok(out);
+    }
+    let said = String::from_utf8_lossy(&complaint[..complaint.len().min(COMPLAINT_MAX)]);
+    Err(format!("ends with {status}: {}", said.trim()))
+}
+
+fn read_both(
+    child: &mut Child,
+    most: u64,
+    patience: Duration,
+) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err("has no output".into());
+    };
+    let clock = ClockKind::Monotonic;
+    let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    let until = clock.now_ns().saturating_add(millis.saturating_mul(NS_PER_MS));
+    let (mut printed, mut complaint) = (Vec::new(), Vec::new());
+    let (mut out_open, mut err_open) = (true, true);
+    while out_open || err_open {
+        let left = until.saturating_sub(clock.now_ns());
+        if left == 0 {
+            return Err(format!("has not ended after {} s", patience.as_secs()));
+        }
+        let (mut has_out, mut has_err) = (false, false);
+        let mut fds = Vec::with_capacity(2);
+        if out_open {
+            fds.push(PollFd::from_borrowed_fd(out.as_fd(), PollFlags::IN));
+        }
+        if err_open {
+            fds.push(PollFd::from_borrowed_fd(err.as_fd(), PollFlags::IN));
+        }
+        poll(&mut fds, Some(&timespec(left)))
+            .map_err(|error| format!("cannot be read: {error}"))?;
+        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+        if out_open {
+            has_out = ready.next().unwrap_or(false);
+        }
+        if err_open {
+            has_err = ready.next().unwrap_or(false);
+        }
+        drop(ready);
+        if has_out {
+            out_open = take(&mut out, &mut printed)?;
+        }
+        if has_err {
+            err_open = take(&mut err, &mut complaint)?;
+        }
+        if printed.len() as u64 > most || complaint.len() as u64 > most {
+            return Err(format!("prints more than {most} bytes"));
+        }
+    }
+    Ok((printed, complaint))
+}
+
+/// One read; false at the end.
+fn take(from: &mut impl Read, into: &mut Vec<u8>) -> Result<bool, String> {
+    let mut buffer = [0; 4096];
+    match from.read(&mut buffer) {
+        Ok(count) => {
+            into.extend_from_slice(&buffer[..count]);
+            Ok(count > 0)
+        }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
+}
+
+fn timespec(ns: u64) -> Timespec {
+    const SECOND: u64 = 1_000_000_000;
+    Timespec {
+        tv_sec: i64::try_from(ns / SECOND).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(ns % SECOND).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(command: &str, most: u64, patience: Duration) -> Result<String, String> {
+        let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+        output_of(command, &env, most, patience).map(|out| String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_command_gives_what_it_prints_or_says_why_not() {
+        let long = Duration::from_secs(60);
+        assert_eq!(run("echo a; echo b >&2", 100, long).unwrap(), "a\n");
+        assert_eq!(run("echo ${HOME-none}", 100, long).unwrap(), "none\n");
+        let failed = run("echo locked >&2; exit 3", 100, long).unwrap_err();
+        assert!(failed.contains("exit status: 3") && failed.contains("locked"), "{failed}");
+        assert!(run("yes", 1000, long).unwrap_err().contains("more than 1000 bytes"));
+        let slow = run("sleep 600", 100, Duration::from_secs(1)).unwrap_err();
+        assert!(slow.contains("has not ended after 1 s"), "{slow}");
+    }
+}

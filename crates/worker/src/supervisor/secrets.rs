@@ -1,0 +1,87 @@
+//! From what the server says of secrets and connections to what the task is given.
+
+use super::Shared;
+use crate::command::output_of;
+use crate::private::Private;
+use fencepost_api::execution::{SecretFrom, Work};
+use fencepost_core::kept::hidden;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+/// Most bytes of one secret.
+const MOST: u64 = 64 << 10;
+/// How long a command may take to print one.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Finds every secret, or says which one cannot be had. `place` is where its files will be.
+pub(super) fn find(shared: &Shared, work: &Work, place: &Path) -> Result<Private, String> {
+    let mut private = Private { masked: work.masked.clone(), ..Private::default() };
+    for secret in &work.secrets {
+        let text = value(shared, &secret.from)
+            .and_then(usable)
+            .map_err(|why| format!("secret `{}`: {why}", secret.name))?;
+        private.env.push((secret.name.clone(), text));
+    }
+    for given in &work.connections {
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let variable: String = given.name.chars().map(letter).collect();
+        let variable = format!("FENCEPOST_CONN_{variable}");
+        let file = format!("conn_{}.json", given.name);
+        let path = place.join(&file).to_string_lossy().into_owned();
+        let uri = usable(given.uri.clone());
+        let uri = uri.map_err(|why| format!("connection `{}`: {why}", given.name))?;
+        private.env.push((format!("{variable}_FILE"), path));
+        private.env.push((variable, uri));
+        private.files.push((file, given.json.to_string()));
+    }
+    let found = private.env.iter().take(work.secrets.len()).map(|(_, text)| text.clone());
+    private.masked.extend(hidden(found));
+    Ok(private)
+}
+
+/// What a process can be handed.
+fn usable(text: String) -> Result<String, String> {
+    if text.contains('\0') { Err("it holds a NUL byte".into()) } else { Ok(text) }
+}
+
+fn value(shared: &Shared, from: &SecretFrom) -> Result<String, String> {
+    match from {
+        SecretFrom::Value(text) => Ok(text.clone()),
+        SecretFrom::Env(name) => {
+            let found = shared.settings.host_env.iter().find(|(known, _)| known == name);
+            let missing = || format!("the worker's environment has no `{name}`");
+            found.map(|(_, value)| value.clone()).ok_or_else(missing)
+        }
+        SecretFrom::File(path) => read(Path::new(path)).map_err(|why| format!("`{path}`: {why}")),
+        SecretFrom::Exec(command) => {
+            let env: Vec<(String, String)> = shared.settings.allowed_env().collect();
+            let printed = output_of(command, &env, MOST, PATIENCE);
+            let printed = printed.and_then(|bytes| text(bytes).map_err(String::from));
+            printed.map_err(|why| format!("its command {why}"))
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(MOST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MOST {
+        return Err(format!("more than {MOST} bytes"));
+    }
+    text(bytes).map_err(String::from)
+}
+
+/// Without the line end that editors and commands add.
+fn text(bytes: Vec<u8>) -> Result<String, &'static str> {
+    let mut text = String::from_utf8(bytes).map_err(|_| "gives no UTF-8 text")?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
