@@ -112,8 +112,7 @@ impl Check<'_, '_> {
     /// What is kept is read before a template is rendered, by the names that its text shows.
     fn check_kept(&mut self, used: &Use, (kind, name): (Kind, &str)) {
         let text = self.template.node.as_text().unwrap_or_default();
-        let is_method = kind == Kind::Variable && name == "get";
-        if is_method || !kept::mentioned(text).contains(&(kind, name.to_owned())) {
+        if !kept::mentioned(text).contains(&(kind, name.to_owned())) {
             let message = format!("a {kind} is named as it is, in one piece");
             let hint = match kind {
                 Kind::Connection => "write conn.NAME or conn[\"NAME\"]",
