@@ -5,12 +5,14 @@
 //! - `ir` and `from_ir` are the form in which a version is stored; `content_hash` names it.
 //! - `template` renders what the file's templates say for one attempt.
 //! - `schema` is the JSON schema for editors, made from the same table of keys as the validation.
+//! - `document` is the YAML reader alone, for files of other tools.
 //! - `render` prints diagnostics for people and tools.
 //!
 //! Absent on purpose: files and folders (a caller hands in bytes; `read_bounded` is the one
 //! exception), the store, clocks.
 
 mod diagnostic;
+pub mod document;
 mod ir;
 mod keys;
 mod lint;

@@ -138,5 +138,48 @@ fn ordered(mut keys: Map<String, Value>) -> Map<String, Value> {
         }
     }
     out.extend(keys);
+    for key in ["tasks", "task_groups"] {
+        if let Some(map) = out.get_mut(key).and_then(Value::as_object_mut) {
+            for (_, entry) in map {
+                if let Some(keys) = entry.as_object_mut() {
+                    let sorted = if key == "tasks" {
+                        task(std::mem::take(keys))
+                    } else {
+                        ordered(std::mem::take(keys))
+                    };
+                    *keys = sorted;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// What a task does, after what, and then its limits.
+const TASK_ORDER: [&str; 14] = [
+    "depends_on",
+    "trigger_rule",
+    "teardown",
+    "expand",
+    "run",
+    "command",
+    "python",
+    "wait",
+    "trigger_dag",
+    "noop",
+    "shell",
+    "working_dir",
+    "env",
+    "outputs",
+];
+
+fn task(mut keys: Map<String, Value>) -> Map<String, Value> {
+    let mut out = Map::new();
+    for key in TASK_ORDER {
+        if let Some(value) = keys.shift_remove(key) {
+            out.insert(key.to_owned(), value);
+        }
+    }
+    out.extend(keys);
     out
 }

@@ -11,14 +11,19 @@
 
 mod cron;
 mod dag;
+mod dag_factory;
+mod dagu;
 mod names;
 mod print;
 mod report;
 mod script;
 mod systemd;
+mod yaml;
 
 pub use cron::{CronForm, CronOptions, cron};
 pub use dag::DagFile;
+pub use dag_factory::dag_factory;
+pub use dagu::dagu;
 pub use report::{Imported, Note, NoteKind};
 pub use systemd::systemd;
 

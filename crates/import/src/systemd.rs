@@ -139,7 +139,7 @@ impl<'a> Conversion<'a> {
         let (file, service) = self.service();
         let unit = self.folder.units.get(file);
         let mut draft = Draft::new(&dag_id, format!("{} and {service}", self.name), 1);
-        self.about(&mut draft, unit, &mut notes);
+        self.about(&mut draft, unit);
         let mut service_notes = Notes::of(&self.folder.path(file));
         service_notes.dag_id.clone_from(&dag_id);
         if let Some(unit) = unit {
@@ -183,7 +183,7 @@ impl<'a> Conversion<'a> {
         (files, notes.finish())
     }
 
-    fn about(&self, draft: &mut Draft, service: Option<&Unit>, notes: &mut Notes) {
+    fn about(&self, draft: &mut Draft, service: Option<&Unit>) {
         let find = |name: &str| {
             let of = |unit: &Unit| unit.last("Unit", name).map(|a| a.value.clone());
             service.and_then(of).or_else(|| of(self.timer))
@@ -191,9 +191,6 @@ impl<'a> Conversion<'a> {
         let text = |value: String| Specifiers { unit: self.name }.expand(&value).unwrap_or(value);
         draft.set_some("description", find("Description").map(text).unwrap_or_default());
         draft.set_some("doc_md", find("Documentation").unwrap_or_default());
-        if find("Description").is_none() {
-            notes.ignored(1, self.name, "it has no Description");
-        }
     }
 }
 

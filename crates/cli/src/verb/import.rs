@@ -29,6 +29,19 @@ Examples:
   fencepost import systemd units/ --tz Europe/Berlin --to dags/
 Exit: 2 if something cannot be read, 5 if a file is there already, 9 with --strict if a person is needed")]
     Systemd(Systemd),
+    /// Files of dag-factory (Airflow DAGs in YAML), one DAG per top-level key
+    #[command(after_help = "\
+Example:
+  fencepost import dag-factory dags/*.yml --to dags/
+Exit: 2 if something cannot be read, 5 if a file is there already, 9 with --strict if a person is needed")]
+    DagFactory(Files),
+    /// Workflows of Dagu, one DAG per document
+    #[command(after_help = "\
+Examples:
+  fencepost import dagu etl.yaml
+  fencepost import dagu ~/.config/dagu/dags --to dags/
+Exit: 2 if something cannot be read, 5 if a file is there already, 9 with --strict if a person is needed")]
+    Dagu(Dagu),
 }
 
 /// Where the DAG files go.
@@ -81,11 +94,42 @@ pub(crate) struct Systemd {
     target: Target,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// YAML files, or - for stdin
+    #[arg(required = true, value_name = "FILE")]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Dagu {
+    /// Workflows, folders of them, or - for stdin
+    #[arg(required = true, value_name = "FILE|DIR")]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    zone: InZone,
+    #[command(flatten)]
+    target: Target,
+}
+
 /// Converts, writes, reports.
 pub(super) fn run(cx: &Cx, import: Import) -> Outcome {
     match import {
         Import::Cron(args) => cron(cx, &args),
         Import::Systemd(args) => systemd(cx, &args),
+        Import::DagFactory(args) => {
+            let imported = each(&sources::read(&args.paths)?, fencepost_import::dag_factory);
+            Writing { cx, target: &args.target }.finish(imported)
+        }
+        Import::Dagu(args) => {
+            let zone = args.zone.find(cx)?;
+            let files = sources::yaml(&args.paths)?;
+            let all: Vec<Source<'_>> = files.iter().map(Bytes::source).collect();
+            let imported = fencepost_import::dagu(&all, &zone);
+            Writing { cx, target: &args.target }.finish(imported)
+        }
     }
 }
 

@@ -32,7 +32,7 @@ fn a_crontab_becomes_files_and_nothing_is_written_over() {
     ");
     assert_eq!(
         ran.stderr,
-        "2 DAGs (1 paused until a person has looked): 1 converted, 1 need a person, 0 ignored\n"
+        "2 DAGs (1 paused until a person has looked): 1 converted, 1 needs a person, 0 ignored\n"
     );
     assert_valid(home.path());
     let again = |line: &str| -> Ran {
@@ -86,6 +86,28 @@ fn one_dag_is_printed_and_several_ask_where_to() {
     let data: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(data["files"].as_array().map(Vec::len), Some(2));
     assert_eq!(data["notes"][1]["kind"], "needs_person");
+}
+
+#[test]
+fn yaml_of_other_tools_becomes_dag_files() {
+    let factory = "etl:\n  schedule: '@daily'\n  tasks:\n    a: {operator: BashOperator, bash_command: echo hi}\n";
+    let call = Call::new("import dag-factory f.yml --to dags").file("f.yml", factory);
+    let (ran, home) = call.run_and_keep();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(names(&home.path().join("dags")), ["etl.yaml"]);
+    assert_valid(home.path());
+    let call = Call::new("import dagu flows --tz UTC --to dags --strict");
+    std::fs::create_dir(call.home().join("flows")).unwrap();
+    let flow = "schedule: 0 1 * * *\nsteps:\n  - echo hi\n";
+    for name in ["one.yaml", "two.yml", "notes.txt"] {
+        std::fs::write(call.home().join("flows").join(name), flow).unwrap();
+    }
+    let (ran, home) = call.run_and_keep();
+    assert_eq!(ran.code, 0, "{} {}", ran.stdout, ran.stderr);
+    assert_eq!(names(&home.path().join("dags")), ["one.yaml", "two.yaml"]);
+    assert_valid(home.path());
+    let ran = Call::new("import dagu x.yaml --tz UTC --to d").file("x.yaml", "steps: [").run();
+    assert!(ran.code == 2 && ran.stdout.contains("x.yaml:1  unreadable"), "{}", ran.stdout);
 }
 
 #[test]

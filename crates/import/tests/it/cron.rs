@@ -162,10 +162,17 @@ fn matches(fields: &str, at: jiff::civil::DateTime) -> bool {
     } else {
         day || dow
     };
-    has(fields[0], 0, 59, at.minute())
-        && has(fields[1], 0, 23, at.hour())
+    // The day first: most of them match not at all.
+    day_matches
         && has(fields[3], 1, 12, at.month())
-        && day_matches
+        && has(fields[1], 0, 23, at.hour())
+        && has(fields[0], 0, 59, at.minute())
+}
+
+/// The same days, at any time.
+fn with_any_time(fields: &str) -> String {
+    let days: Vec<&str> = fields.split(' ').skip(2).collect();
+    format!("* * {}", days.join(" "))
 }
 
 #[test]
@@ -189,11 +196,14 @@ fn instants_are_those_of_cron_minute_by_minute() {
         let dag = dags(&imported).remove(0);
         let mut at = jiff::civil::date(2027, 12, 20).at(0, 0, 0, 0);
         let mut expected = Vec::new();
-        while expected.len() < 40 && at.year() < 2028 + 2 {
+        while expected.len() < 20 && at.year() < 2030 {
             if matches(fields, at) {
                 expected.push(format!("{at}.000Z"));
             }
-            at = at.saturating_add(jiff::Span::new().minutes(1));
+            // A day of which no minute matches the day's fields is passed over at once.
+            let any = matches(&with_any_time(fields), at);
+            let step = jiff::Span::new();
+            at = at.saturating_add(if any { step.minutes(1) } else { step.days(1) });
         }
         let found = instants(&dag, "2027-12-19T23:59:59Z", expected.len());
         let found: Vec<String> =

@@ -3,6 +3,8 @@
 
 mod bad_input;
 mod cron;
+mod dag_factory;
+mod dagu;
 mod systemd;
 
 use fencepost_core::dag::Dag;

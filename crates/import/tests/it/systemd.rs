@@ -113,21 +113,21 @@ fn a_backup_with_everything() {
           /usr/bin/pg_dump --format=custom --file=/srv/backup/"${DB-}".dump ${EXTRA-} || { rc=$?; case $rc in 3) ;; *) exit $rc ;; esac; }
           /usr/bin/restic backup /srv/backup || { rc=$?; case $rc in 3) ;; *) exit $rc ;; esac; }
         shell: [/bin/sh, "-ef"]
+        working_dir: /srv/backup
         execution_timeout: "3h"
         kill_grace: "20s"
         run_as_user: backup
-        working_dir: /srv/backup
       backup.stop_post:
+        depends_on: [backup]
+        teardown: true
         run: |
           if [ -e /etc/default/backup ]; then set -a; . /etc/default/backup; set +a; fi
           /bin/rm -rf /srv/backup/tmp
         shell: [/bin/sh, "-ef"]
-        depends_on: [backup]
-        teardown: true
+        working_dir: /srv/backup
         execution_timeout: "3h"
         kill_grace: "20s"
         run_as_user: backup
-        working_dir: /srv/backup
     "#);
     insta::assert_snapshot!(notes(&imported, NoteKind::NeedsPerson).join("\n"), @r#"
     /etc/systemd/system/backup.service:4 After=network-online.target postgresql.service -> it does not wait for other units; make one DAG of both, or wait: {external_run: ...}

@@ -48,6 +48,26 @@ pub(super) fn read(paths: &[PathBuf]) -> Outcome<Vec<Bytes>> {
     Ok(files)
 }
 
+/// Files, and the YAML files of folders, by name.
+pub(super) fn yaml(paths: &[PathBuf]) -> Outcome<Vec<Bytes>> {
+    let mut all = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            all.push(path.clone());
+            continue;
+        }
+        let is_yaml =
+            |path: &PathBuf| path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        let entries =
+            std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut found: Vec<PathBuf> =
+            entries.filter(|path| is_yaml(path) && path.is_file()).collect();
+        found.sort();
+        all.extend(found);
+    }
+    read(&all)
+}
+
 /// Where systemd looks for the service of a timer that does not lie beside it.
 const UNIT_FOLDERS: [&str; 3] =
     ["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];

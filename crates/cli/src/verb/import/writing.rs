@@ -131,10 +131,17 @@ fn summary(imported: &Imported) -> String {
     let paused = imported.files.iter().filter(|file| file.needs_person).count();
     let count = |kind| imported.count(kind);
     let mut text = format!(
-        "{} DAGs ({paused} paused until a person has looked): {} converted, {} need a person, {} ignored",
-        imported.files.len(),
+        "{} ({paused} paused until a person has looked): {} converted, {} a person, {} ignored",
+        if imported.files.len() == 1 {
+            "1 DAG".to_owned()
+        } else {
+            format!("{} DAGs", imported.files.len())
+        },
         count(NoteKind::Converted),
-        count(NoteKind::NeedsPerson),
+        match count(NoteKind::NeedsPerson) {
+            1 => "1 needs".to_owned(),
+            n => format!("{n} need"),
+        },
         count(NoteKind::Ignored),
     );
     if count(NoteKind::Unreadable) > 0 {
