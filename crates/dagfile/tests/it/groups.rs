@@ -229,7 +229,7 @@ fn mistakes_of_groups() {
              it is first on line 1; rename one of them",
             "2:42 error [duplicate-task] `h` is the id of another task or task group too | \
              it is first on line 1; rename one of them",
-            "3:37 error [duplicate-task] `h.u` is the id of another task or task group too | \
+            "3:39 error [duplicate-task] `h.u` is the id of another task or task group too | \
              it is first on line 2; rename one of them",
         ],
     );
