@@ -57,6 +57,8 @@ pub struct Dag {
     pub dagrun_timeout: Option<Span>,
     /// The first failed task stops the rest of the run.
     pub fail_fast: bool,
+    /// Tasks get Airflow's variables too (`compat: airflow`).
+    pub is_airflow_compatible: bool,
     pub params: Vec<Param>,
     /// Variables of every task's environment, as templates, in the order of the file.
     pub env: Vec<(String, String)>,
@@ -84,6 +86,7 @@ impl Dag {
             limits: DagLimits { max_active_runs: 16, max_active_tasks: 16 },
             dagrun_timeout: None,
             fail_fast: false,
+            is_airflow_compatible: false,
             params: Vec::new(),
             env: Vec::new(),
             access: Access::default(),

@@ -43,6 +43,9 @@ pub fn ir(dag: &Dag) -> Value {
     out.insert("max_active_tasks".into(), json!(dag.limits.max_active_tasks));
     put_span("dagrun_timeout", dag.dagrun_timeout, &mut out);
     out.insert("fail_fast".into(), json!(dag.fail_fast));
+    if dag.is_airflow_compatible {
+        out.insert("compat".into(), json!("airflow"));
+    }
     put_span("retention", dag.retention, &mut out);
     out.insert("params".into(), dag.params.iter().map(param).collect());
     out.insert("env".into(), env(&dag.env));

@@ -252,12 +252,35 @@ fn variables(facts: &Facts, context: &Context) -> Vec<(String, String)> {
     }
     let mapped: Map<String, Value> = context.mapped.iter().cloned().collect();
     out.extend(values("MAP", &mapped));
+    if facts.version.dag.is_airflow_compatible {
+        out.extend(airflow_variables(&facts.version.dag.owner, context));
+    }
     let task = facts.version.dag.tasks.get(facts.ti.key.task_index as usize);
     if let Some(Action::Python(path)) = task.map(|task| &task.action) {
         out.push(("FENCEPOST_PYTHON".into(), path.clone()));
         out.push(("FENCEPOST_PYTHON_MAPPED".into(), Value::Object(mapped).to_string()));
     }
     out
+}
+
+/// Airflow's names for what a task may know of itself (`context_to_airflow_vars`), dates as Python writes them.
+fn airflow_variables(owner: &str, context: &Context) -> Vec<(String, String)> {
+    let date = |at: Timestamp| {
+        let text = rfc3339(at);
+        text.strip_suffix('Z').map_or_else(|| text.clone(), |text| format!("{text}+00:00"))
+    };
+    let known = [
+        ("DAG_ID", Some(context.dag_id.clone())),
+        ("TASK_ID", Some(context.task_id.clone())),
+        ("DAG_RUN_ID", Some(context.run_id.clone())),
+        ("TRY_NUMBER", context.attempt.as_ref().map(|attempt| attempt.try_number.to_string())),
+        ("DAG_OWNER", Some(owner.to_owned()).filter(|owner| !owner.is_empty())),
+        ("LOGICAL_DATE", context.logical_date.map(date)),
+        // Its name before Airflow 3.
+        ("EXECUTION_DATE", context.logical_date.map(date)),
+    ];
+    let given = known.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    given.map(|(name, value)| (format!("AIRFLOW_CTX_{name}"), value)).collect()
 }
 
 fn rfc3339(at: Timestamp) -> String {

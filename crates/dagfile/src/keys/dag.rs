@@ -79,5 +79,9 @@ pub(super) static KEYS: &[Key] = &[
     key("on_skipped_callback", Later, "What happens after a task was skipped."),
     key("deadline", Later, "When a run should have finished, and who hears if it has not."),
     key("retention", Duration, "Keep ended runs this long; default: the installation's setting."),
-    key("compat", Later, "`airflow`: AIRFLOW_CTX_* variables for ported tasks."),
+    key(
+        "compat",
+        Choice { values: &["airflow"], later: &[] },
+        "`airflow`: tasks get AIRFLOW_CTX_* variables too, for scripts that read them.",
+    ),
 ];

@@ -22,6 +22,7 @@ max_active_runs: 1
 max_active_tasks: 2
 dagrun_timeout: 4h
 fail_fast: true
+compat: airflow
 retention: 30d
 params:
   z: 1

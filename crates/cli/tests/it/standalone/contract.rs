@@ -17,7 +17,7 @@ fn a_task_gets_its_variables_and_files_and_nothing_of_the_hosts() {
     world.env.push(("SECRET_OF_THE_HOST".into(), "x".into()));
     let out = world.path("env");
     let yaml = format!(
-        "params: {{who: world, list: [1, 2]}}\ntimezone: Europe/Berlin\nenv: {{GREETING: 'hi {{{{ ds }}}}'}}\ntasks:\n  \
+        "params: {{who: world, list: [1, 2]}}\ncompat: airflow\nowner: joe\ntimezone: Europe/Berlin\nenv: {{GREETING: 'hi {{{{ ds }}}}'}}\ntasks:\n  \
          up:\n    run: |\n      printf 'text<<EOF\\none\\ntwo\\nEOF\\nrows=12\\n' >> \"$FENCEPOST_OUTPUT_FILE\"\n    outputs: {{rows: integer}}\n  \
          t:\n    depends_on: [up]\n    expand: {{region: [emea]}}\n    run: |\n      env > '{0}'\n      \
          cat \"$FENCEPOST_PARAMS_FILE\" > '{0}.params'\n      cat \"$FENCEPOST_INPUTS_FILE\" > '{0}.inputs'\n      \
@@ -55,6 +55,13 @@ fn a_task_gets_its_variables_and_files_and_nothing_of_the_hosts() {
         ("FENCEPOST_MAP_REGION", "emea"),
         ("FENCEPOST_INPUT_UP_ROWS", "12"),
         ("GREETING", "hi 2026-03-02"),
+        ("AIRFLOW_CTX_DAG_ID", "contract"),
+        ("AIRFLOW_CTX_TASK_ID", "t"),
+        ("AIRFLOW_CTX_DAG_RUN_ID", "r1"),
+        ("AIRFLOW_CTX_TRY_NUMBER", "1"),
+        ("AIRFLOW_CTX_DAG_OWNER", "joe"),
+        ("AIRFLOW_CTX_LOGICAL_DATE", "2026-03-01T23:30:00+00:00"),
+        ("AIRFLOW_CTX_EXECUTION_DATE", "2026-03-01T23:30:00+00:00"),
     ] {
         assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
     }
