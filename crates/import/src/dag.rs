@@ -105,12 +105,13 @@ impl Draft {
 }
 
 /// Keys in the order in which people write them.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 24] = [
     "dag_id",
     "description",
     "doc_md",
     "owner",
     "tags",
+    "compat",
     "schedule",
     "timezone",
     "timetable",
@@ -125,6 +126,7 @@ const ORDER: [&str; 22] = [
     "retention",
     "params",
     "env",
+    "secrets",
     "default_args",
     "tasks",
     "task_groups",

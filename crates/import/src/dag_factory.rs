@@ -74,6 +74,8 @@ fn dag(
         );
     }
     let mut draft = Draft::new(&dag_id, format!("{} in {}", entry.key, source.name), line);
+    // Scripts that were written for Airflow may read its variables.
+    draft.set("compat", "airflow");
     let mut fields = Fields::of(merged.entries(), before);
     head(&mut fields, before, &mut draft, notes);
     let groups = fields.take(&["task_groups"]);
@@ -124,7 +126,8 @@ fn head(fields: &mut Fields<'_>, before: u32, draft: &mut Draft, notes: &mut Not
         }
     }
     let timeout = fields.take(&["dagrun_timeout", "dagrun_timeout_sec"]);
-    if let Some(span) = timeout.and_then(|field| values::duration(&field, notes)) {
+    let span = timeout.and_then(|field| values::duration(&field, notes));
+    if let Some(span) = span.filter(|span| span != "0s") {
         draft.set("dagrun_timeout", span);
     }
     for (names, to) in [

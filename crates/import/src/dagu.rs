@@ -86,6 +86,7 @@ impl Document<'_> {
         env.read(&mut fields, self.before, notes);
         let whole = steps::Whole::of(&mut fields, self.before, env, notes);
         whole.convert(&mut draft, notes);
+        secrets(&mut fields, &mut draft, notes);
         rest(fields, notes);
         notes.converted(line, &wish, format!("{dag_id}.yaml"));
         draft.finish(notes)
@@ -197,6 +198,41 @@ fn limits(fields: &mut Fields<'_>, draft: &mut Draft, notes: &mut Notes) {
     draft.set_some("default_args", shared);
 }
 
+/// Secrets of the environment and of files; others are in places that are not known here.
+fn secrets(fields: &mut Fields<'_>, draft: &mut Draft, notes: &mut Notes) {
+    let Some(field) = fields.take(&["secrets"]) else { return };
+    let mut found = Map::new();
+    for item in field.value.items() {
+        let text = |key: &str| item.get(key).and_then(Node::text).unwrap_or_default();
+        let (name, key) = (text("name"), text("key"));
+        let reference = match text("provider") {
+            "env" if crate::names::is_variable(key) && !key.starts_with("FENCEPOST_") => {
+                Some(format!("env:{key}"))
+            }
+            "file" if key.starts_with('/') => Some(format!("file:{key}")),
+            _ => None,
+        };
+        match reference
+            .filter(|_| crate::names::is_variable(name) && !name.starts_with("FENCEPOST_"))
+        {
+            Some(reference) => drop(found.insert(name.to_owned(), json!(reference))),
+            None => {
+                let todo = "keep it here (fencepost secrets set), and write `secrets`";
+                notes.needs(
+                    field.line,
+                    yaml::shown("secrets", item),
+                    "it is in a place that is not known here",
+                    todo,
+                );
+            }
+        }
+    }
+    if !found.is_empty() {
+        notes.converted(field.line, "secrets", "secrets: the worker reads them");
+    }
+    draft.set_some("secrets", found);
+}
+
 /// What is about Dagu itself.
 const NOTHING: [&str; 8] = [
     "log_dir",
@@ -228,12 +264,6 @@ fn rest(fields: Fields<'_>, notes: &mut Notes) {
                 what,
                 "workers have no labels",
                 "give the workers a queue, and its tasks `queue`",
-            ),
-            "secrets" => notes.needs(
-                line,
-                what,
-                "secrets are not taken over",
-                "store them here, and give them to the tasks",
             ),
             "delay_sec" => notes.needs(
                 line,

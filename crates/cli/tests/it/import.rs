@@ -153,3 +153,55 @@ fn a_timer_brings_its_service_and_a_folder_all_of_its_timers() {
     assert_eq!(names(&home.path().join("dags")), ["a.yaml", "b.yaml"]);
     assert_valid(home.path());
 }
+
+/// A DAG that was imported, run here and now.
+fn run(text: &str) -> Ran {
+    let path = "/usr/local/bin:/usr/bin:/bin";
+    let call = Call::new("run dag.yaml").file("dag.yaml", text).env("PATH", path);
+    let home = call.home().display().to_string();
+    call.env("HOME", &home).run()
+}
+
+/// The scripts that surround what the source ran: input, variables, statuses, outputs, conditions.
+#[test]
+fn what_was_imported_does_what_it_did() {
+    let dag = |line: &str, name: &str, text: &str| {
+        let ran = Call::new(line).file(name, text).run();
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    let cron = dag("import cron c --tz UTC", "c", "0 5 * * * cat; echo \"a \\%b\"%in one%in two\n");
+    let ran = run(&cron);
+    assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
+    for said in ["in one", "in two", "a %b"] {
+        assert!(format!("{}{}", ran.stdout, ran.stderr).contains(said), "{said}\n{}", ran.stderr);
+    }
+    let flow = "params: {WHO: world}\nenv: [GREETING: \"hello ${WHO}\"]\nsteps:\n  - {name: make, command: 'echo \"$GREETING\"; echo more', output: TEXT}\n  \
+        - {name: use, script: 'echo \"got: ${TEXT}!\"; echo ctx ${AIRFLOW_CTX_DAG_ID-none}', preconditions: [{condition: '`echo ok`', expected: ok}]}\n  \
+        - {name: soft, command: exit 3, continueOn: {exitCode: [3], markSuccess: true}}\n  \
+        - {name: never, command: echo never, preconditions: 'false'}\nhandlerOn: {exit: {command: echo bye}, failure: {command: echo failed}}\n";
+    let ran = run(&dag("import dagu flow.yaml --tz UTC", "flow.yaml", flow));
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, 0, "{said}");
+    assert!(
+        said.contains("use │ got: hello world")
+            && said.contains("more!")
+            && said.contains("ctx none"),
+        "{said}"
+    );
+    assert!(
+        said.contains("on_exit │ bye") && !said.contains("│ never") && !said.contains("│ failed"),
+        "{said}"
+    );
+    let unit = "[Timer]\nOnCalendar=daily\nUnit=u.service\n[Service]\nType=oneshot\nEnvironment=A=1 \"B=x y\"\nExecStartPre=-/bin/false\n\
+        ExecStart=/bin/echo said \"${B}\" $A $$HOME *\nExecStart=/bin/sh -c \"exit 3\"\nSuccessExitStatus=3\nExecStopPost=/bin/echo post\n";
+    let call =
+        Call::new("import systemd u.timer --tz UTC").file("u.timer", unit).file("u.service", unit);
+    let ran = run(&call.run().stdout);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, 0, "{said}");
+    assert!(
+        said.contains("u │ said x y 1 $HOME *") && said.contains("u.stop_post │ post"),
+        "{said}"
+    );
+}

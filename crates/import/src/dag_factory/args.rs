@@ -40,7 +40,10 @@ pub(super) fn read(fields: &mut Fields<'_>, out: &mut Map<String, Value>, notes:
         let Some(field) = fields.take(names) else { continue };
         let value = match kind {
             As::Whole(least) => values::whole(&field, to, *least, notes).map(Value::from),
-            As::Span => values::duration(&field, notes).map(Value::from),
+            // No time at all is no limit.
+            As::Span => values::duration(&field, notes)
+                .filter(|span| span != "0s" || *to == "retry_delay")
+                .map(Value::from),
             As::Flag => Some(json!(field.is_true())),
             As::Name => word(&field, to, notes).map(Value::from),
         };

@@ -68,6 +68,7 @@ fn the_basic_example() {
     description: an example
     owner: custom
     tags: [a, b]
+    compat: airflow
     schedule: "0 3 * * *"
     start_date: "2024-01-01"
     max_active_runs: 1
@@ -186,7 +187,7 @@ more:
       dependencies: [numbers]
     odd:
       operator: airflow.operators.bash.BashOperator
-      bash_command: 'echo {{ var.value.x }}'
+      bash_command: 'echo {{ macros.whatever() }}'
       sla: 3
 ";
 

@@ -273,7 +273,7 @@ steps:
   - {id: loop, command: x, repeat_policy: {repeat: while, interval_sec: 5}}
   - {id: uses, command: \"echo ${go.stdout}\"}
   - {id: sig, command: x, signal_on_stop: SIGINT, mail_on_error: true, whatever: 1}
-secrets: [{name: A, provider: env, key: B}]
+secrets: [{name: A, provider: env, key: B}, {name: C, provider: file, key: /run/c}, {name: D, provider: vault, key: d}]
 ",
     );
     assert_eq!(imported.files.len(), 1, "{}", needs(&imported));
@@ -288,6 +288,8 @@ secrets: [{name: A, provider: env, key: B}]
     let Action::Run(script) = &task(&dag, "ship").action else { panic!() };
     assert!(script.contains("case $rc in 0|3) ;; *) exit $rc ;; esac"), "{script}");
     assert!(task(&dag, "go").times.execution_timeout.is_some());
+    let text = &imported.files[0].text;
+    assert!(text.contains("A: \"env:B\"") && text.contains("C: \"file:/run/c\""), "{text}");
     let found = needs(&imported);
     for part in [
         "stop: 0 18 * * MON-FRI -> a schedule starts runs, and stops none",
@@ -299,7 +301,7 @@ secrets: [{name: A, provider: env, key: B}]
         "signal_on_stop: SIGINT -> a task gets SIGTERM",
         "mail_on_error: true -> mails are callbacks here",
         "whatever: 1 -> no key of a task is like it",
-        "secrets: [{\"name\":\"A\",\"provider\":\"env\",\"key\":\"B\"}] -> secrets are not taken over",
+        "secrets: {\"name\":\"D\",\"provider\":\"vault\",\"key\":\"d\"} -> it is in a place that is not known here",
     ] {
         assert!(found.contains(part), "{part}\n{found}");
     }
