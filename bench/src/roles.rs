@@ -64,6 +64,13 @@ impl<'a> Installation<'a> {
         self.start(command).map(drop)
     }
 
+    /// Starts a triggerer.
+    pub fn triggerer(&mut self) -> anyhow::Result<()> {
+        let url = self.url.clone();
+        let command = self.command(&["triggerer", "--store", &url], "triggerer");
+        self.start(command).map(drop)
+    }
+
     /// Starts a worker of the first server.
     pub fn worker(&mut self, slots: usize) -> anyhow::Result<()> {
         let (server, slots) = (self.address.clone(), slots.to_string());

@@ -57,6 +57,14 @@ pub fn cpu_of(pid: u32) -> anyhow::Result<f64> {
     Ok((next()? + next()?) / 100.0)
 }
 
+/// The most memory in MB that this process ever had (VmHWM).
+pub fn peak_rss_mb() -> anyhow::Result<f64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()).context("no VmHWM")?;
+    Ok(kib.parse::<f64>()? / 1024.0)
+}
+
 /// Memory of a process in MB; pages that it shares count in part.
 pub fn pss_mb(pid: u32) -> anyhow::Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;

@@ -15,6 +15,7 @@ mod promotion;
 mod refusals;
 mod rolling;
 mod session;
+mod shares;
 mod shims;
 mod signals;
 mod triggerers;
