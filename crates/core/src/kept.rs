@@ -1,6 +1,9 @@
 //! What an installation keeps under names for its tasks: variables, connections, secrets; and where a
 //! secret of a task comes from.
 
+use crate::connection::encode;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -118,17 +121,43 @@ pub fn mentioned(text: &str) -> BTreeSet<Name> {
 /// A text shorter than this is not hidden: it would hide half of every log.
 const HIDDEN_LEAST: usize = 4;
 
-/// What is to be hidden of secrets: each as it is, as JSON has it, and each of its lines.
+/// What is to be hidden of secrets: each as it is, each of its lines, and what comes of them where
+/// somebody writes them as JSON, as a part of an address, or in base64.
 pub fn hidden(secrets: impl IntoIterator<Item = String>) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for secret in secrets {
-        let json = serde_json::Value::from(secret.as_str()).to_string();
-        all.insert(json[1..json.len() - 1].to_owned());
-        all.extend(secret.lines().map(|line| line.trim().to_owned()));
-        all.insert(secret);
+        let lines: Vec<&str> = secret.lines().map(str::trim).collect();
+        for text in lines.into_iter().chain([secret.as_str()]) {
+            if text.len() >= HIDDEN_LEAST {
+                all.extend(forms(text));
+            }
+        }
     }
     all.retain(|text| text.len() >= HIDDEN_LEAST);
     all
+}
+
+fn forms(text: &str) -> Vec<String> {
+    let json = serde_json::Value::from(text).to_string();
+    let json = json[1..json.len() - 1].to_owned();
+    let ascii = json.chars().map(|c| if c.is_ascii() { c.to_string() } else { escaped(c) });
+    let ascii: String = ascii.collect();
+    let address = encode(text);
+    let path = address.replace("%2F", "/");
+    let form = address.replace("%20", "+");
+    let mut forms = vec![text.to_owned(), json, ascii, address, path, form];
+    // `echo` adds a line end; a longer text that begins with it has the same beginning.
+    let whole = &text.as_bytes()[..text.len() / 3 * 3];
+    for bytes in [whole, text.as_bytes(), format!("{text}\n").as_bytes()] {
+        forms.extend([STANDARD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)]);
+    }
+    forms
+}
+
+/// As JSON writes it where only ASCII may stand.
+fn escaped(c: char) -> String {
+    let mut units = [0; 2];
+    c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
 /// The name that a text begins with, as an attribute or as an item.
@@ -168,11 +197,22 @@ mod tests {
 
     #[test]
     fn a_secret_is_hidden_in_every_form_unless_it_is_too_short() {
-        let found =
-            hidden(["abc".to_owned(), "pass\"word".to_owned(), "one1\n two2\nx".to_owned()]);
-        let wanted =
-            ["one1", "one1\n two2\nx", "one1\\n two2\\nx", "pass\"word", "pass\\\"word", "two2"];
-        assert_eq!(found.iter().map(String::as_str).collect::<BTreeSet<_>>(), wanted.into());
+        let found = hidden(["abc".to_owned(), "s3cr=t/ \u{c5}\nline2\nx".to_owned()]);
+        for form in [
+            "s3cr=t/ \u{c5}\nline2\nx",
+            "s3cr=t/ \u{c5}",
+            "line2",
+            r"s3cr=t/ \u00c5\nline2\nx",
+            "s3cr%3Dt%2F%20%C3%85",
+            "s3cr%3Dt/%20%C3%85",
+            "s3cr%3Dt%2F+%C3%85",
+            "czNjcj10LyDDhQpsaW5lMgp4",
+            "bGluZTI=",
+            "bGluZTIK",
+        ] {
+            assert!(found.contains(form), "{form} is not in {found:#?}");
+        }
+        assert!(!found.contains("abc") && !found.contains("x"), "{found:#?}");
     }
 
     #[test]

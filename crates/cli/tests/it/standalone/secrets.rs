@@ -105,3 +105,48 @@ fn where_a_secret_comes_from_may_be_away_for_a_while() {
     world.assert_sound();
     node.stop();
 }
+
+/// Raw, by lines, in two writes, encoded, in an exception.
+const LEAKS: &str = "
+import base64, json, os, sys, time, urllib.parse
+s = os.environ['IT']
+print('raw', s)
+print('lines', *s.splitlines(), sep=' ')
+for piece in (s[:5], s[5:]):
+    sys.stdout.write(piece); sys.stdout.flush(); time.sleep(0.3)
+print()
+print('address', urllib.parse.quote(s), urllib.parse.quote(s, safe=''), urllib.parse.quote_plus(s))
+print('json', json.dumps(s), json.dumps(s, ensure_ascii=False))
+print('base64', base64.b64encode(s.encode()).decode(), base64.urlsafe_b64encode(s.encode()).decode())
+raise RuntimeError(s)
+";
+
+#[test]
+fn a_secret_is_hidden_in_every_form_that_a_log_gets_it_in() {
+    let world = World::new();
+    std::fs::write(world.path("leaks.py"), LEAKS).unwrap();
+    let script = world.path("leaks.py");
+    world.dag(
+        "leaks",
+        &format!(
+            "tasks:\n  t:\n    secrets: {{IT: 'store:it'}}\n    command: [python3, -u, '{}']\n",
+            script.display()
+        ),
+    );
+    let node = world.start();
+    let from = world.path("it");
+    std::fs::write(&from, "s3cr=t/ \u{c5}\nline2").unwrap();
+    world.must(&["secrets", "set", "it", "--file", from.to_str().unwrap()]);
+    std::fs::remove_file(&from).unwrap();
+    world.trigger("leaks");
+    world.wait_state("leaks", "failed");
+    let log = world.must(&["logs", "leaks", "@latest", "t"]);
+    for part in ["s3cr", "line2", "czNj", "bGluZTI", "%C3%85", "u00c5"] {
+        assert!(!log.contains(part), "{part} is in {log}");
+    }
+    for line in ["raw ***", "address *** *** ***", "json", "base64 *** ***", "RuntimeError: ***"] {
+        assert!(log.contains(line), "{line} is not in {log}");
+    }
+    world.assert_sound();
+    node.stop();
+}
