@@ -212,19 +212,13 @@ fn secrets(fields: &mut Fields<'_>, draft: &mut Draft, notes: &mut Notes) {
             "file" if key.starts_with('/') => Some(format!("file:{key}")),
             _ => None,
         };
-        match reference
-            .filter(|_| crate::names::is_variable(name) && !name.starts_with("FENCEPOST_"))
-        {
-            Some(reference) => drop(found.insert(name.to_owned(), json!(reference))),
-            None => {
-                let todo = "keep it here (fencepost secrets set), and write `secrets`";
-                notes.needs(
-                    field.line,
-                    yaml::shown("secrets", item),
-                    "it is in a place that is not known here",
-                    todo,
-                );
-            }
+        let is_name = crate::names::is_variable(name) && !name.starts_with("FENCEPOST_");
+        if let Some(reference) = reference.filter(|_| is_name) {
+            found.insert(name.to_owned(), json!(reference));
+        } else {
+            let what = yaml::shown("secrets", item);
+            let todo = "keep it here (fencepost secrets set), and write `secrets`";
+            notes.needs(field.line, what, "it is in a place that is not known here", todo);
         }
     }
     if !found.is_empty() {

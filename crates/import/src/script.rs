@@ -24,8 +24,14 @@ pub(crate) fn quote(word: &str) -> String {
 
 /// A script that fails and says why: what stands for a task that could not be converted.
 pub(crate) fn refuses(what: &str) -> String {
-    let what: String = what.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    literal(&format!("echo {} >&2\nexit 1\n", quote(&format!("not converted: {what}"))))
+    literal(&format!("{}\n", refusal(what).replace("; ", "\n")))
+}
+
+/// The same as one command of a shell.
+pub(crate) fn refusal(what: &str) -> String {
+    let clean = |c: char| if c.is_control() || c == ';' { ' ' } else { c };
+    let what: String = what.chars().map(clean).collect();
+    format!("echo {} >&2; exit 1", quote(&format!("not converted: {what}")))
 }
 
 /// A word that no line of the text is, for the end of a here-document.

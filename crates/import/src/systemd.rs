@@ -132,6 +132,13 @@ impl<'a> Conversion<'a> {
 
     fn run(&self, names: &mut Names) -> (Vec<DagFile>, Vec<Note>) {
         let stem = self.name.trim_end_matches(".timer");
+        if stem.ends_with('@') {
+            let mut notes = Notes::of(&self.folder.path(self.name));
+            let todo =
+                format!("give it (or a link to it) the name of an instance: {stem}NAME.timer");
+            notes.needs(1, self.name, "it is a template, of which nothing runs by itself", todo);
+            return (Vec::new(), notes.finish());
+        }
         let mut notes = Notes::of(&self.folder.path(self.name));
         let dag_id = names.give(stem, "timer");
         notes.dag_id.clone_from(&dag_id);

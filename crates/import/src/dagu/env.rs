@@ -13,6 +13,8 @@ pub(super) struct Env {
     pub(super) constants: Map<String, Value>,
     /// `export NAME="value"`, in their order.
     pub(super) exports: Vec<String>,
+    /// `set -- ...`: what $1 and its like are.
+    pub(super) arguments: Option<String>,
 }
 
 impl Env {

@@ -14,6 +14,14 @@ pub(super) fn read(fields: &mut Fields<'_>, draft: &mut Draft, env: &mut Env, no
     let mut found: Vec<(String, Value)> = Vec::new();
     let mut odd: Vec<String> = Vec::new();
     collect(field.value, &mut found, &mut odd);
+    let is_constant = |text: &String| !text.contains(['$', '`']);
+    if found.is_empty() && !odd.is_empty() && odd.iter().all(is_constant) {
+        // None has a name: $1 and its like are what Dagu makes of them.
+        let names: Vec<String> = (1..=odd.len()).map(|place| format!("ARG_{place}")).collect();
+        let words: Vec<String> = names.iter().map(|name| format!("\"${name}\"")).collect();
+        env.arguments = Some(format!("set -- {}", words.join(" ")));
+        found.extend(names.into_iter().zip(std::mem::take(&mut odd).into_iter().map(Value::from)));
+    }
     for text in odd {
         let why = "params have names here, and are no $1";
         notes.needs(field.line, text, why, "give it a name, and use $NAME in the steps");

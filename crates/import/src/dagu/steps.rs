@@ -74,6 +74,7 @@ struct Raw<'a> {
 impl<'a> Whole<'a> {
     pub(super) fn of(fields: &mut Fields<'a>, before: u32, env: Env, notes: &mut Notes) -> Self {
         let mut exports = env.exports;
+        exports.extend(env.arguments);
         if let Some(dir) = super::text(fields, "working_dir").or_else(|| super::text(fields, "dir"))
         {
             exports.insert(0, format!("cd {}", super::script::word(&dir)));
@@ -241,7 +242,9 @@ impl<'a> Whole<'a> {
                     ),
                 }
             }
-            if !is_graph && raw.place > 0 {
+            // An empty `depends` says that it has none.
+            let has_none = raw.depends.as_ref().is_some_and(Vec::is_empty);
+            if !is_graph && raw.place > 0 && !has_none {
                 own.extend(
                     raws.iter()
                         .filter(|other| other.place + 1 == raw.place)

@@ -166,8 +166,7 @@ fn success_codes(reading: &mut Reading<'_>) -> Vec<u8> {
     let mut codes = Vec::new();
     for assignment in reading.unit.all("Service", "SuccessExitStatus") {
         let what = format!("SuccessExitStatus={}", assignment.value);
-        let read: Option<Vec<u8>> =
-            assignment.value.split_whitespace().map(|word| word.parse().ok()).collect();
+        let read: Option<Vec<u8>> = assignment.value.split_whitespace().map(exit_status).collect();
         if let Some(read) = read {
             codes.extend(read);
             reading.notes.converted(assignment.line, what, "the script turns them into 0");
@@ -196,4 +195,28 @@ fn duration(reading: &mut Reading<'_>, name: &str) -> Option<(u32, String)> {
             None
         }
     }
+}
+
+/// An exit status by its number, or by its name in `sysexits.h`.
+fn exit_status(word: &str) -> Option<u8> {
+    const NAMES: [&str; 15] = [
+        "USAGE",
+        "DATAERR",
+        "NOINPUT",
+        "NOUSER",
+        "NOHOST",
+        "UNAVAILABLE",
+        "SOFTWARE",
+        "OSERR",
+        "OSFILE",
+        "CANTCREAT",
+        "IOERR",
+        "TEMPFAIL",
+        "PROTOCOL",
+        "NOPERM",
+        "CONFIG",
+    ];
+    let named =
+        NAMES.iter().position(|name| *name == word).and_then(|place| u8::try_from(64 + place).ok());
+    named.or_else(|| word.parse().ok())
 }

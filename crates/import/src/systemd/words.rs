@@ -18,6 +18,11 @@ enum Piece {
 }
 
 impl Word {
+    /// A word without variables.
+    pub(super) fn of(text: &str) -> Self {
+        Self { pieces: vec![Piece::Text(text.to_owned())] }
+    }
+
     fn text(&mut self, c: char) {
         match self.pieces.last_mut() {
             Some(Piece::Text(text)) => text.push(c),

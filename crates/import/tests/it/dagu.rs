@@ -224,6 +224,24 @@ fn steps_in_a_chain_in_a_graph_and_at_once() {
 }
 
 #[test]
+fn params_without_names_are_arguments() {
+    let imported = import(
+        "params: foo \"b c\"\nsteps:\n  - echo $1 $2\n  - {name: free, command: x, depends: []}\n",
+    );
+    let dag = dags(&imported).remove(0);
+    let names: Vec<&str> = dag.params.iter().map(|param| param.name.as_str()).collect();
+    assert_eq!(names, ["ARG_1", "ARG_2"]);
+    let Action::Run(script) = &task(&dag, "step_1").action else { panic!() };
+    assert_eq!(script, "set -- \"$ARG_1\" \"$ARG_2\"\necho $1 $2\n");
+    assert!(ups(&dag, "free").is_empty());
+    for odd in ["params: foo A=b", "params: ['`date`']"] {
+        let imported = import(&format!("{odd}\nsteps: [echo hi]\n"));
+        dags(&imported);
+        assert_eq!(notes(&imported, NoteKind::NeedsPerson).len(), 1, "{odd} {:?}", imported.notes);
+    }
+}
+
+#[test]
 fn another_workflow_is_started_and_waited_for() {
     let imported = import(
         "params: {DAY: x}\nsteps:\n  - {name: sub, call: child flow, params: \"DAY=${DAY} MODE=full\"}\n  - {name: after, command: x}\n---\nname: child flow\nsteps: [echo hi]\n",

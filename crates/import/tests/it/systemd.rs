@@ -194,6 +194,7 @@ fn commands_around_the_main_one_are_part_of_it_or_tasks_after_it() {
 #[test]
 fn what_has_no_schedule_or_no_service_is_written_without_it() {
     let imported = import(&[
+        ("tpl@.timer", "[Timer]\nOnCalendar=daily\n"),
         ("boot.timer", "[Timer]\nOnBootSec=5min\nUnit=b@x.service\n"),
         ("b@.service", "[Service]\nExecStart=/bin/b %i\n"),
         ("gone.timer", "[Timer]\nOnCalendar=daily\n"),
@@ -207,6 +208,7 @@ fn what_has_no_schedule_or_no_service_is_written_without_it() {
     let needs = notes(&imported, NoteKind::NeedsPerson).join("\n");
     for part in [
         "boot.timer:2 OnBootSec=5min -> it counts from a start of the machine",
+        "tpl@.timer:1 tpl@.timer -> it is a template, of which nothing runs by itself",
         "gone.timer:1 gone.service -> the unit that it starts is not there",
         "feb.timer:2 OnCalendar=*-*~03 -> cron has no word for it",
         "feb.timer:3 OnCalendar=whenever -> it is no calendar event",

@@ -162,6 +162,7 @@ fn is_nothing(name: &str, value: &str, kind: &str, is_retried: bool) -> Option<&
         }
         "StandardOutput" | "StandardError" if is_file(value) => return None,
         name if NOTHING.contains(&name) => "it is about the unit in systemd",
+        name if !READ.contains(&name) && flag(value) == Some(false) => "it asks for nothing",
         _ => return None,
     })
 }

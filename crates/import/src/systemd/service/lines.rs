@@ -2,6 +2,7 @@
 
 use super::super::words::{Word, split};
 use super::Reading;
+use crate::script::refusal;
 
 /// One command of a service.
 #[derive(Debug)]
@@ -23,7 +24,11 @@ pub(super) fn read(reading: &mut Reading<'_>, key: &'static str) -> Vec<Line> {
                 lines.extend(parts);
             }
             Err(why) => {
-                reading.notes.needs(assignment.line, what, why, "write the command into the task");
+                // The task fails there: what comes after may need it.
+                let words = ["/bin/sh", "-c", &refusal(&what)].map(Word::of);
+                lines.push(Line { words: words.to_vec(), is_lenient: false, key });
+                let todo = "write the command into the task, which fails there as it is";
+                reading.notes.needs(assignment.line, what, why, todo);
             }
         }
     }
