@@ -54,6 +54,7 @@ codes! {
     NoSuchWorker "no-such-worker" 404 "There is no such worker";
     NoSuchIncident "no-such-incident" 404 "There is no such incident";
     NoSuchBackfill "no-such-backfill" 404 "There is no such backfill";
+    NoSuchCallback "no-such-callback" 404 "There is no such callback";
     NoSuchToken "no-such-token" 404 "There is no such API token";
     MethodNotAllowed "method-not-allowed" 405 "The resource has no such method";
     RunExists "run-exists" 409 "The run exists already";

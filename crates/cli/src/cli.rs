@@ -185,6 +185,12 @@ mod tests {
             ("backfill create d --from-date a --to-date b --max-active-runs 0", false),
             ("backfill cancel 3 --reason x --yes", true),
             ("backfill", false),
+            ("callbacks list --state dead --dag d", true),
+            ("callbacks list --state lost", false),
+            ("callbacks retry a b", true),
+            ("callbacks retry --all --dag d", true),
+            ("callbacks retry", false),
+            ("callbacks retry a --dag d", false),
             ("", false),
         ] {
             let words = std::iter::once("fencepost").chain(line.split_whitespace());

@@ -4,6 +4,7 @@
 //! the worker's registration with what its predecessors left, then the passes, then the listener.
 //! There is no recovery step: the same passes and the same worker do it.
 
+mod courier;
 mod dag_folder;
 mod effects;
 mod epoch;
@@ -45,6 +46,7 @@ use crate::exit::Exit;
 use fencepost_core::guard::Guards;
 use fencepost_core::retention::Keep;
 use fencepost_core::time::Span;
+use fencepost_engine::callbacks::CallbackPass;
 use fencepost_engine::dispatcher::Dispatcher;
 use fencepost_engine::drive::{Ended, SharedHealth, drive};
 use fencepost_engine::liveness::Watch;
@@ -145,6 +147,12 @@ impl Node {
         let listener = serve::bind(settings).await?;
         let scraped = serve::bind_metrics(settings).await?;
         worker_settings.api = Some(serve::for_tasks(settings, &listener));
+        let callbacks = courier::pass(
+            &cx,
+            settings,
+            Arc::clone(&keyring),
+            courier::seen_at(settings, &listener),
+        );
         let (stop, stopped) = watch::channel(false);
         let host = host(&options, &home)?;
         let who = identity::identity(&surroundings::uuid(), &home, settings);
@@ -171,8 +179,13 @@ impl Node {
         }
         let perform = effects::perform(path.clone());
         let watcher = Some(triggerer::watcher(settings));
-        let passes =
-            spawn_passes(&cx, (perform, watcher), keep(settings), &health, stopped.clone());
+        let passes = spawn_passes(
+            &cx,
+            (perform, watcher, callbacks),
+            keep(settings),
+            &health,
+            stopped.clone(),
+        );
         let turns = tokio::spawn(turn(Arc::clone(&home)));
         home_upkeep::begin(settings, path, false);
         ensure_owner_token(&cx, &path.join("token"))
@@ -404,7 +417,7 @@ fn stop_timeout(options: &Options) -> Option<Duration> {
 
 fn spawn_passes(
     cx: &Cx,
-    (perform, watcher): (Perform, Option<Watcher>),
+    (perform, watcher, callbacks): (Perform, Option<Watcher>, CallbackPass),
     keep: Keep,
     health: &SharedHealth,
     stopped: watch::Receiver<bool>,
@@ -416,6 +429,7 @@ fn spawn_passes(
         Box::new(Reaper),
         Box::new(Watch::default()),
         Box::new(Outbox::new(perform)),
+        Box::new(callbacks),
         Box::new(Retention::new(keep)),
     ];
     passes.extend(watcher.map(|watcher| Box::new(watcher) as Box<dyn Pass>));

@@ -4,15 +4,19 @@
 //! the graph has no cycle. Tasks are kept in the order of the file; an edge is a pair of indexes.
 //! Templates (Jinja) are kept as text: they are rendered when an attempt is claimed.
 
+mod called;
 mod graph;
 mod group;
+mod output;
 
 pub use graph::{
     DagError, INSTANCES_MAX, TASKS_MAX, ancestors, descendants, downstream_edges, priority_weights,
     topological_order,
 };
 pub use group::TaskGroup;
+pub use output::OutputType;
 
+use crate::callback::{Callbacks, Deadline};
 use crate::id::{DagId, IdError, PoolName, QueueName, TaskId};
 use crate::kept::{self, SecretSource};
 use crate::retry::{RetryPolicy, RetryRule};
@@ -66,6 +70,9 @@ pub struct Dag {
     pub access: Access,
     /// Keep ended runs this long (`retention`); `None`: the installation's setting.
     pub retention: Option<Span>,
+    /// Those of its runs, and those of all its tasks.
+    pub callbacks: Callbacks,
+    pub deadline: Option<Deadline>,
     pub tasks: Vec<Task>,
     /// The groups that tasks stand in, each after the one that it stands in.
     pub groups: Vec<TaskGroup>,
@@ -91,6 +98,8 @@ impl Dag {
             env: Vec::new(),
             access: Access::default(),
             retention: None,
+            callbacks: Callbacks::default(),
+            deadline: None,
             tasks,
             groups: Vec::new(),
         })
@@ -254,6 +263,7 @@ pub struct Task {
     /// The interpreter of `run`; default `bash -euo pipefail`.
     pub shell: Vec<String>,
     pub run_as_user: Option<String>,
+    pub callbacks: Callbacks,
 }
 
 impl Task {
@@ -297,6 +307,7 @@ impl Task {
             working_dir: None,
             shell: ["bash", "-euo", "pipefail"].map(String::from).to_vec(),
             run_as_user: None,
+            callbacks: Callbacks::default(),
         })
     }
 
@@ -483,15 +494,4 @@ pub enum Containment {
     Pidns,
     Cgroup,
     Group,
-}
-
-/// The declared type of an output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputType {
-    String,
-    Integer,
-    Number,
-    Boolean,
-    Array,
-    Object,
 }

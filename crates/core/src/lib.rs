@@ -5,6 +5,7 @@
 //! JSON value of a user (params, `expand` elements, outputs).
 
 pub mod audit;
+pub mod callback;
 pub mod connection;
 pub mod dag;
 pub mod guard;

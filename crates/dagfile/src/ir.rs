@@ -6,6 +6,7 @@
 //! indexes), so it is kept as text. `from_ir` reads it with the validation of files; templates were
 //! checked when the file was.
 
+mod callbacks;
 mod groups;
 mod timing;
 
@@ -47,6 +48,8 @@ pub fn ir(dag: &Dag) -> Value {
         out.insert("compat".into(), json!("airflow"));
     }
     put_span("retention", dag.retention, &mut out);
+    callbacks::write(&dag.callbacks, &mut out);
+    callbacks::write_deadline(dag.deadline.as_ref(), &mut out);
     out.insert("params".into(), dag.params.iter().map(param).collect());
     out.insert("env".into(), env(&dag.env));
     put_access(&dag.access, &mut out);
@@ -233,6 +236,7 @@ fn shared(task: &Task) -> Map<String, Value> {
         }
     }
     out.insert("shell".into(), json!(task.shell));
+    callbacks::write(&task.callbacks, &mut out);
     out
 }
 

@@ -78,6 +78,10 @@ pub(crate) enum Shape {
     TriggerDag,
     /// What a deferred task waits for.
     Wait,
+    /// A list of callbacks.
+    Callbacks,
+    /// When a run should have finished, and who hears if it has not.
+    Deadline,
     /// Only `true`.
     True,
     /// Known, refused by name.

@@ -84,6 +84,13 @@ impl Check<'_, '_> {
 
     fn check_use(&mut self, used: &Use) {
         let path: Vec<&str> = used.path.iter().map(String::as_str).collect();
+        let is_told = [TemplateKind::OfRun, TemplateKind::Callback].contains(&self.template.kind);
+        if is_told && matches!(path.first(), Some(&"var" | &"conn")) {
+            // What a callback says is kept as it is, and shown.
+            let message = format!("`{}` in callbacks is not supported yet", path[0]);
+            let hint = "name a connection: conn: NAME";
+            return self.error(used, "not-supported-yet", message, hint);
+        }
         match path.as_slice() {
             ["params", name, ..] => self.check_param(used, name),
             ["dag_run", "conf", ..] | ["conf", ..] => self.check_pasted(used),
@@ -129,10 +136,25 @@ impl Check<'_, '_> {
         let mapped = self.draft.is_some_and(|(_, draft)| {
             draft.task.expand.iter().any(|(name, _)| name == root) || draft.maps_over(root)
         });
-        if mapped || template::is_function(root) || template::top_level().any(|name| name == root) {
+        let kind = self.template.kind;
+        if kind == TemplateKind::OfRun && template::is_of_tasks(root) {
+            let message = format!("`{root}`: this callback is about a run, not about a task");
+            self.error(used, UNKNOWN_NAME, message, "write the callback at the tasks");
             return;
         }
-        if template::later(root) {
+        let told = [TemplateKind::OfRun, TemplateKind::Callback].contains(&kind)
+            && template::is_of_callbacks(root);
+        if told
+            || mapped
+            || template::is_function(root)
+            || template::top_level().any(|name| name == root)
+        {
+            return;
+        }
+        if template::is_of_callbacks(root) {
+            let message = format!("`{root}` is known in callbacks only");
+            self.error(used, UNKNOWN_NAME, message, "");
+        } else if template::later(root) {
             let message = format!("`{root}` in templates is not supported yet");
             self.error(used, "not-supported-yet", message, "use params or env");
         } else if let Some(now) = template::replaced(root) {

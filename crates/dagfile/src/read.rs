@@ -4,6 +4,7 @@
 //! whether there is a DAG in the end is decided by the number of errors alone.
 
 mod access;
+mod callbacks;
 mod edges;
 mod env;
 mod expand;
@@ -27,6 +28,7 @@ pub(crate) use templates::{Template, TemplateKind};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::Level;
 use crate::yaml::{Entry, Node};
+use fencepost_core::callback::{Callbacks, Deadline};
 use fencepost_core::dag::{Access, Dag, DagLimits, Param, Task};
 use fencepost_core::id::{DagId, IdError};
 use fencepost_core::schedule::{Schedule, SlotPolicy};
@@ -63,6 +65,8 @@ pub(crate) struct Head {
     env: Vec<(String, String)>,
     access: Access,
     retention: Option<Span>,
+    callbacks: Callbacks,
+    deadline: Option<Deadline>,
 }
 
 /// Reads the tree of a file; `stem` is the file's name without folder and extension.
@@ -84,6 +88,8 @@ pub(crate) fn read<'a>(root: &'a Node, stem: &str, findings: &mut Findings) -> O
         None => Fields::default(),
     };
     let mut templates = env::templates(&fields);
+    templates.extend(callbacks::templates(&fields, Level::Dag));
+    templates.extend(callbacks::templates(&own, Level::TaskOrDefault));
     templates.extend(templates::of(&own));
     let defaults = Defaults::none().over(&own, findings);
     let (tasks, mut tree) = tasks(entries, &fields, &defaults, findings)?;
@@ -127,6 +133,8 @@ impl Reading<'_> {
             env: head.env,
             access: head.access,
             retention: head.retention,
+            callbacks: head.callbacks,
+            deadline: head.deadline,
             tasks,
             groups: self.tree.into_groups(),
         });
@@ -170,6 +178,8 @@ fn head(fields: &Fields<'_>, stem: &str, findings: &mut Findings) -> Option<Head
         env: env::read(fields, findings),
         access: access::read(fields, findings),
         retention,
+        callbacks: callbacks::read(fields, findings),
+        deadline: callbacks::deadline(fields, findings),
     })
 }
 

@@ -6,6 +6,7 @@
 use crate::keys::{self, ACTIONS, Key, Level, Shape};
 use crate::params::{KEYWORDS, TYPES};
 use crate::read::output_types;
+use fencepost_core::callback::{DEADLINE_KEYS, KINDS, keys_of};
 use fencepost_core::schedule::Cron;
 use fencepost_core::wait::KEYS;
 use serde_json::{Map, Value, json};
@@ -114,6 +115,8 @@ fn shape(shape: Shape) -> Value {
             "additionalProperties": false,
         }] }),
         Shape::Wait => wait(),
+        Shape::Callbacks => callbacks(),
+        Shape::Deadline => deadline(),
         Shape::True => json!({ "const": true }),
         Shape::Later => json!({ "x-since": "later" }),
     }
@@ -166,6 +169,45 @@ fn wait() -> Value {
     let key = |(name, doc): &(&str, &str)| ((*name).to_owned(), json!({ "description": doc }));
     let properties: Map<String, Value> = KEYS.iter().map(key).collect();
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+fn callbacks() -> Value {
+    let kind = |(name, doc): &(&str, &str)| {
+        let one = match *name {
+            "run" => json!({ "x-since": "later", "description": doc }),
+            _ => callback(name, doc),
+        };
+        json!({
+            "type": "object", "additionalProperties": false,
+            "required": [name], "properties": { *name: one },
+        })
+    };
+    let kinds: Vec<Value> = KINDS.iter().map(kind).collect();
+    json!({ "type": "array", "items": { "anyOf": kinds } })
+}
+
+fn callback(kind: &str, doc: &str) -> Value {
+    let keys = keys_of(kind).iter().map(|key| ((*key).to_owned(), json!({})));
+    let keys: Map<String, Value> = keys.collect();
+    let object = json!({ "type": "object", "additionalProperties": false, "properties": keys });
+    let given = match kind {
+        "trigger_dag" => json!([{ "type": "string" }, object]),
+        _ => json!([object]),
+    };
+    json!({ "description": doc, "anyOf": given })
+}
+
+fn deadline() -> Value {
+    let key = |(name, doc): &(&str, &str)| {
+        let mut shape = if *name == "callback" { callbacks() } else { json!({ "type": "string" }) };
+        shape["description"] = json!(doc);
+        ((*name).to_owned(), shape)
+    };
+    let properties: Map<String, Value> = DEADLINE_KEYS.iter().map(key).collect();
+    json!({
+        "type": "object", "additionalProperties": false,
+        "required": ["callback"], "properties": properties,
+    })
 }
 
 fn retry_rule() -> Value {

@@ -43,6 +43,10 @@ impl Env {
     pub fn attempt_id(&self) -> AttemptId {
         AttemptId::from_u128(self.uuid())
     }
+    /// A fresh id of a callback.
+    pub fn callback_id(&self) -> String {
+        AttemptId::from_u128(self.uuid()).to_string()
+    }
     /// A fresh job id.
     pub fn job_id(&self) -> JobId {
         JobId::from_u128(self.uuid())

@@ -65,6 +65,8 @@ pub enum Refusal {
     NoBackfill(i64),
     #[error("a backfill of `{0}` is under way: wait for it, or cancel it")]
     BackfillUnderWay(String),
+    #[error("there is no callback `{0}`")]
+    NoCallback(String),
     #[error("there is no pool `{0}`")]
     NoPool(String),
     #[error("pool `{0}` is in use, or is the default pool")]

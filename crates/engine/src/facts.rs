@@ -2,6 +2,7 @@
 
 use crate::catalog::{Catalog, Version};
 use crate::error::EngineError;
+use fencepost_core::callback::Occasion;
 use fencepost_core::kept;
 use fencepost_store::Tx;
 use fencepost_store::query::run::Run;
@@ -24,6 +25,24 @@ pub struct Facts {
     pub kept: Vec<Sealed>,
     /// The attempt: its id, its number, and how the one before it ended.
     pub attempt: Option<AttemptFacts>,
+    /// What happened: for callbacks only.
+    pub telling: Option<Telling>,
+}
+
+/// What a callback tells.
+#[derive(Debug, Clone)]
+pub struct Telling {
+    pub occasion: Occasion,
+    pub reason: String,
+    pub run_url: String,
+    /// False: it happened to the run, and the instance of these facts is nobody.
+    pub is_of_instance: bool,
+    pub try_number: u32,
+    /// Of the attempt that it happened to, if there was one.
+    pub attempt_id: Option<String>,
+    pub token: Option<fencepost_core::id::Token>,
+    /// How a loss is known.
+    pub evidence: Option<Value>,
 }
 
 /// What is known of the attempt.
@@ -142,5 +161,5 @@ pub async fn load(tx: &Tx, catalog: &Catalog, run: Run, ti: Ti) -> Result<Facts,
     let reader = Reader { version: &version, run_pk: run.run_pk, task_index: ti.key.task_index };
     let outputs = outputs_for(tx, &[reader]).await?.pop().unwrap_or_default();
     let kept = kept_for(tx, &[reader]).await?.pop().unwrap_or_default();
-    Ok(Facts { version, run, ti, outputs, kept, attempt: None })
+    Ok(Facts { version, run, ti, outputs, kept, attempt: None, telling: None })
 }

@@ -2,6 +2,7 @@
 
 use fencepost_core::state::TiState;
 use fencepost_store::query::event::Event;
+use fencepost_store::query::occasion::Listening;
 use fencepost_store::query::run::Run;
 use fencepost_store::query::task_instance::{Moved, Ti};
 
@@ -24,6 +25,11 @@ pub fn ti_state(ti: &Ti, from: TiState, actor: &str) -> Event {
         to: Some(ti.state.as_str()),
         reason: ti.reason.clone(),
         evidence: None,
+        listening: Listening {
+            calls: ti.calls,
+            task_index: Some(ti.key.task_index),
+            try_number: ti.try_number,
+        },
     }
 }
 
@@ -44,6 +50,11 @@ pub fn moved(moved: &Moved, to: TiState, reason: &str) -> Event {
         from: Some(TiState::None.as_str()),
         to: Some(to.as_str()),
         reason: Some(reason.into()),
+        listening: Listening {
+            calls: moved.calls,
+            task_index: Some(moved.key.task_index),
+            try_number: 1,
+        },
         ..Event::default()
     }
 }
@@ -58,6 +69,7 @@ pub fn run(run: &Run, kind: &'static str, to: &'static str, actor: &str, why: &s
         from: Some(run.state.as_str()),
         to: Some(to),
         reason: (!why.is_empty()).then(|| why.into()),
+        listening: Listening { calls: run.calls, ..Listening::default() },
         ..Event::default()
     }
 }

@@ -5,6 +5,7 @@ pub mod answer;
 pub mod attempt_calls;
 pub mod backfill;
 pub mod beat;
+pub mod callbacks;
 pub mod claim;
 pub mod clear;
 pub mod confirm_dead;

@@ -9,9 +9,10 @@ use fencepost_core::dag::{Action, Containment, OnDisconnect, Task};
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_dagfile::template::{
-    AttemptFacts, Context, Kept, ShortDates, TemplateError, evaluate, render, value_of,
+    AttemptFacts, Context, Happened, HappenedTo, Kept, ShortDates, TemplateError, evaluate, render,
+    value_of,
 };
-use fencepost_engine::facts::Facts;
+use fencepost_engine::facts::{Facts, Telling};
 use fencepost_store::query::task_instance::Ti;
 use kept::{Given, Opened};
 use serde_json::{Map, Value};
@@ -118,6 +119,23 @@ fn context(facts: &Facts, kept: Kept) -> Context {
         mapped: task.map(|task| mapped(task, ti)).unwrap_or_default(),
         attempt,
         kept,
+        happened: facts.telling.as_ref().map(|telling| happened(telling, ti)),
+    }
+}
+
+fn happened(telling: &Telling, ti: &Ti) -> Happened {
+    let instance = telling.is_of_instance.then(|| HappenedTo {
+        try_number: telling.try_number,
+        max_tries: ti.max_tries,
+        attempt_id: telling.attempt_id.clone(),
+        fencing_token: telling.token.map(|token| token.as_i64().to_string()),
+        lost_evidence: telling.evidence.clone(),
+    });
+    Happened {
+        occasion: telling.occasion.as_str().into(),
+        reason: telling.reason.clone(),
+        run_url: telling.run_url.clone(),
+        instance,
     }
 }
 

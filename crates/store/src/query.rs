@@ -5,6 +5,7 @@ pub mod attempt;
 pub mod attempt_log;
 pub mod audit;
 pub mod backfill;
+pub mod callback;
 pub mod checkpoint;
 pub mod dag;
 pub mod event;
@@ -16,6 +17,7 @@ pub mod job;
 pub mod lease;
 pub mod listing;
 pub mod look;
+pub mod occasion;
 pub mod outbox;
 pub mod pool;
 pub mod ramp;
@@ -38,6 +40,7 @@ pub fn all_statements() -> Vec<Stmt> {
         attempt_log::STATEMENTS,
         audit::STATEMENTS,
         backfill::STATEMENTS,
+        callback::STATEMENTS,
         checkpoint::STATEMENTS,
         dag::STATEMENTS,
         event::STATEMENTS,
@@ -55,6 +58,7 @@ pub fn all_statements() -> Vec<Stmt> {
         listing::runs::STATEMENTS,
         listing::tasks::STATEMENTS,
         look::STATEMENTS,
+        occasion::STATEMENTS,
         outbox::STATEMENTS,
         pool::STATEMENTS,
         ramp::STATEMENTS,

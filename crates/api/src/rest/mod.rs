@@ -12,6 +12,7 @@
 
 mod attempt;
 mod backfill;
+mod callback;
 mod change;
 mod dag;
 mod event;
@@ -32,6 +33,7 @@ pub use attempt::{Attempt, AttemptQuery, Evidence};
 pub use backfill::{
     Backfill, BackfillCreate, BackfillExisting, BackfillPreview, BackfillProgress, BackfillQuery,
 };
+pub use callback::{Callback, CallbackQuery};
 pub use change::{Action, Change, ChangePlan, Clear, Mark, Resolve};
 pub use dag::{
     Dag, DagDetail, DagPatch, DagQuery, DagTask, DagTaskGroup, DagVersion, DagVersionDetail,

@@ -204,6 +204,9 @@ routes! {
     BACKFILL_PAUSE "backfill_pause" Post "/backfills/{id}:pause" RunWrite "Action -> Backfill";
     BACKFILL_RESUME "backfill_resume" Post "/backfills/{id}:resume" RunWrite "Action -> Backfill";
     BACKFILL_CANCEL "backfill_cancel" Post "/backfills/{id}:cancel" RunWrite "Action -> Backfill; its runs are stopped";
+    CALLBACK_LIST "callback_list" Get "/callbacks" RunRead "CallbackQuery -> Page<Callback>, oldest first: what is told to the outside";
+    CALLBACK_SHOW "callback_show" Get "/callbacks/{id}" RunRead "-> Callback";
+    CALLBACK_RETRY "callback_retry" Post "/callbacks/{id}:retry" RunWrite "Action -> Callback; another round for one that is dead";
     HELD_LIST "held_list" Get "/held" RunRead "ListQuery -> Page<HeldTask>: those that wait for a person or for evidence";
     HELD_RESOLVE "held_resolve" Post "/held/{attempt}:resolve" RunWrite "Resolve -> Attempt; the task of the attempt is decided";
     EVENTS "events" Get "/events" RunRead "EventQuery -> Page<Event>, oldest first; long poll";
@@ -231,7 +234,7 @@ routes! {
     WORKER_RESUME "worker_resume" Post "/workers/{id}:resume" WorkerWrite "Action -> Worker";
     WORKER_REMOVE "worker_remove" Delete "/workers/{id}" WorkerWrite "-> 204; 409 still-active unless it is over and nothing is left of it";
     WORKER_CONFIRM_DEAD "worker_confirm_dead" Post "/workers:confirm-dead" WorkerWrite "ConfirmDead, DryRun -> Page<Worker>: those that were declared";
-    INSPECT "inspect" Get "/inspect/{question}" SystemRead "ListQuery -> Page<Finding>; schedulers, zombies, orphans, triggers, ghosts";
+    INSPECT "inspect" Get "/inspect/{question}" SystemRead "ListQuery -> Page<Finding>; schedulers, zombies, orphans, triggers, callbacks, ghosts";
     TOKEN_LIST "token_list" Get "/tokens" TokenWrite "ListQuery -> Page<Token>";
     TOKEN_CREATE "token_create" Post "/tokens" TokenWrite "TokenCreate -> 201 TokenCreated";
     TOKEN_REVOKE "token_revoke" Delete "/tokens/{id}" TokenWrite "-> 204";

@@ -19,8 +19,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) const BODY_MAX: u64 = 1 << 20;
 const REDIRECTS: u32 = 5;
 
-/// An agent for such requests. `allowed`: hosts that may lie anywhere.
-pub(crate) fn agent(allowed: Vec<String>, tls: Option<TlsConfig>) -> ureq::Agent {
+/// An agent for such requests.
+pub(crate) fn agent(rules: Rules, tls: Option<TlsConfig>) -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .proxy(None)
@@ -29,13 +29,14 @@ pub(crate) fn agent(allowed: Vec<String>, tls: Option<TlsConfig>) -> ureq::Agent
         .user_agent(concat!("fencepost/", env!("CARGO_PKG_VERSION")))
         .tls_config(tls.unwrap_or_default())
         .build();
-    ureq::Agent::with_parts(config, DefaultConnector::default(), Guarded { allowed })
+    // The addresses that were judged are the ones that are dialled: no name is resolved twice.
+    ureq::Agent::with_parts(config, DefaultConnector::default(), Guarded { rules })
 }
 
 /// Resolves names to addresses that may be reached.
 #[derive(Debug)]
 struct Guarded {
-    allowed: Vec<String>,
+    rules: Rules,
 }
 
 impl Resolver for Guarded {
@@ -45,23 +46,109 @@ impl Resolver for Guarded {
         config: &Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let refused = |why: String| {
+            ureq::Error::Io(std::io::Error::new(std::io::ErrorKind::PermissionDenied, why))
+        };
         let found = DefaultResolver::default().resolve(uri, config, timeout)?;
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-        if self.allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(host)) {
-            return Ok(found);
-        }
         // One forbidden address is enough: which of them is dialled is not ours to say.
-        match found.iter().find(|address| !is_public(address)) {
-            Some(address) => Err(ureq::Error::Io(std::io::Error::new(
-                std::io::ErrorKind::PermissionDenied,
-                format!(
-                    "`{host}` lies at {}, which is no public address: [triggerer] allow_hosts \
-                     names hosts that are meant",
-                    address.ip()
-                ),
-            ))),
-            None => Ok(found),
+        for address in found.iter() {
+            self.rules.judge(&host, address.ip()).map_err(refused)?;
         }
+        Ok(found)
+    }
+}
+
+/// What may be reached: public addresses, and what is allowed beside them, but nothing that is denied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Rules {
+    allow: Vec<Place>,
+    deny: Vec<Place>,
+}
+
+/// A host by name, or a network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Host(String),
+    Network(IpAddr, u8),
+}
+
+impl Place {
+    fn parse(text: &str) -> Self {
+        let text = text.trim().trim_matches(['[', ']']);
+        let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+        match (address.parse::<IpAddr>(), bits) {
+            (Ok(ip), "") => Self::Network(ip, if ip.is_ipv4() { 32 } else { 128 }),
+            (Ok(ip), bits) => match bits.parse() {
+                Ok(bits) => Self::Network(ip, bits),
+                Err(_) => Self::Host(text.to_ascii_lowercase()),
+            },
+            (Err(_), _) => Self::Host(text.to_ascii_lowercase()),
+        }
+    }
+
+    fn is_host(&self, host: &str) -> bool {
+        matches!(self, Self::Host(name) if name.eq_ignore_ascii_case(host))
+    }
+
+    fn holds(&self, ip: IpAddr) -> bool {
+        let within = |a: u128, b: u128, width: u32, bits: u8| {
+            let rest = width.saturating_sub(bits.into());
+            rest >= width || (a ^ b).checked_shr(rest).unwrap_or(0) == 0
+        };
+        match (self, ip) {
+            (Self::Network(IpAddr::V4(own), bits), IpAddr::V4(ip)) => {
+                within(u32::from(*own).into(), u32::from(ip).into(), 32, *bits)
+            }
+            (Self::Network(IpAddr::V6(own), bits), IpAddr::V6(ip)) => {
+                within(u128::from(*own), u128::from(ip), 128, *bits)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Rules {
+    /// From lists of hosts, addresses and networks, with commas between them.
+    pub(crate) fn of(allow: &[&str], deny: &str) -> Self {
+        let places = |text: &str| -> Vec<Place> {
+            text.split(',').filter(|one| !one.trim().is_empty()).map(Place::parse).collect()
+        };
+        Self { allow: allow.iter().flat_map(|text| places(text)).collect(), deny: places(deny) }
+    }
+
+    /// The same for a host that the operator named, which may lie anywhere but at a link-local address.
+    pub(crate) fn judge_own(&self, host: &str, ip: IpAddr) -> Result<(), String> {
+        let named = Self { allow: vec![Place::Host(host.into())], deny: self.deny.clone() };
+        self.judge(host, ip).or_else(|_| named.judge(host, ip))
+    }
+
+    /// Whether that address of that host may be reached; if not, why.
+    pub(crate) fn judge(&self, host: &str, ip: IpAddr) -> Result<(), String> {
+        let ip = inner_v4(ip).map_or(ip, IpAddr::V4);
+        let is = |places: &[Place]| places.iter().any(|one| one.holds(ip));
+        let named = |places: &[Place]| places.iter().any(|one| one.is_host(host));
+        if is(&self.deny) || named(&self.deny) {
+            return Err(format!("`{host}` at {ip} is denied by [http] deny"));
+        }
+        if is(&self.allow) || is_public(&SocketAddr::new(ip, 0)) {
+            return Ok(());
+        }
+        // A name that is allowed may turn to any address: never to that of a cloud's metadata.
+        if named(&self.allow) && !is_link_local(ip) {
+            return Ok(());
+        }
+        Err(format!(
+            "`{host}` lies at {ip}, which is no public address: [http] allow names hosts and \
+             networks that are meant"
+        ))
+    }
+}
+
+fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => (ip.segments()[0] & 0xffc0) == 0xfe80,
     }
 }
 
@@ -88,20 +175,24 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || is_benchmark)
 }
 
-fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let segments = ip.segments();
-    // Addresses that lead to one of version 4: mapped, compatible, NAT64 and 6to4.
+/// The address of version 4 that one of version 6 leads to: mapped, compatible, NAT64 and 6to4.
+fn inner_v4(ip: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(ip) = ip else { return None };
     let v4 = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(a, b, c, d)
     };
-    let inner = match segments {
+    match ip.segments() {
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] if high != 0 => Some(v4(high, low)),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
         [0x2002, high, low, ..] => Some(v4(high, low)),
         _ => None,
-    };
-    if let Some(inner) = inner {
+    }
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let segments = ip.segments();
+    if let Some(inner) = inner_v4(IpAddr::V6(ip)) {
         return is_public_v4(inner);
     }
     // Global unicast is 2000::/3; documentation and benchmarks lie inside it.
@@ -152,9 +243,9 @@ mod tests {
             let _ = stream.read(&mut request).unwrap();
             stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
         });
-        let refused = agent(Vec::new(), None).get(&url).call().unwrap_err();
+        let refused = agent(Rules::default(), None).get(&url).call().unwrap_err();
         assert!(refused.to_string().contains("no public address"), "{refused}");
-        let answer = agent(vec!["127.0.0.1".into()], None).get(&url).call().unwrap();
+        let answer = agent(Rules::of(&["127.0.0.1"], ""), None).get(&url).call().unwrap();
         assert_eq!(answer.status().as_u16(), 204);
         answers.join().unwrap();
     }
@@ -173,7 +264,32 @@ mod tests {
             stream.write_all(to.as_bytes()).unwrap();
         });
         let url = format!("http://localhost:{port}/");
-        let refused = agent(vec!["localhost".into()], None).get(&url).call().unwrap_err();
+        let refused = agent(Rules::of(&["localhost"], ""), None).get(&url).call().unwrap_err();
         assert!(refused.to_string().contains("no public address"), "{refused}");
+    }
+
+    #[test]
+    fn names_and_networks_are_allowed_and_denied() {
+        let rules = Rules::of(&["mail.corp, 10.0.0.0/8", "::1"], "10.9.0.0/16,bad.example");
+        let judge = |host: &str, ip: &str| rules.judge(host, ip.parse().unwrap()).is_ok();
+        assert!(judge("any", "10.1.2.3"));
+        assert!(judge("any", "::1"));
+        assert!(judge("MAIL.corp", "192.168.1.1"));
+        assert!(judge("any", "93.184.216.34"));
+        for (host, ip) in [
+            ("any", "192.168.1.1"),
+            ("any", "10.9.1.1"),
+            ("any", "::ffff:10.9.1.1"),
+            ("bad.example", "93.184.216.34"),
+            // An allowed name that turned to the metadata service.
+            ("mail.corp", "169.254.169.254"),
+            ("mail.corp", "fe80::1"),
+            ("any", "127.0.0.1"),
+        ] {
+            assert!(!judge(host, ip), "{host} {ip}");
+        }
+        // By its address it may be meant.
+        let meant = Rules::of(&["169.254.169.254"], "");
+        assert!(meant.judge("any", "169.254.169.254".parse().unwrap()).is_ok());
     }
 }

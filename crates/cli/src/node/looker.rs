@@ -26,15 +26,19 @@ pub(super) struct HostLooker {
 impl HostLooker {
     /// As configured.
     pub(super) fn of(settings: &Settings) -> Self {
-        let allowed = settings.text("triggerer.allow_hosts").unwrap_or_default();
-        let allowed = allowed.split(',').map(|host| host.trim().to_owned()).collect();
         let (tls, no_tls) = match client::tls("https://", None) {
             Ok(tls) => (tls, None),
             Err(error) => (None, Some(error.to_string())),
         };
-        let agent = guarded::agent(allowed, tls);
+        let agent = guarded::agent(rules(settings), tls);
         Self { places: Arc::new(Semaphore::new(PLACES)), agent, no_tls }
     }
+}
+
+/// What requests of the installation may reach.
+pub(super) fn rules(settings: &Settings) -> guarded::Rules {
+    let text = |name: &str| settings.text(name).unwrap_or_default();
+    guarded::Rules::of(&[text("http.allow"), text("triggerer.allow_hosts")], text("http.deny"))
 }
 
 impl Looker for HostLooker {

@@ -6,13 +6,14 @@
 use super::member::{Member, Membership};
 use super::ping::Pinger;
 use super::serve::{self, Address, Parts};
-use super::{DagFolder, Options, StoreLogs, effects, keep, keyring, shared, spawn_passes};
+use super::{DagFolder, Options, StoreLogs, courier, effects, keep, keyring, shared, spawn_passes};
 use crate::error::{CliError, Outcome};
 use crate::exit::Exit;
 use fencepost_core::state::JobKind;
 use fencepost_core::time::Span;
 use fencepost_engine::Cx;
 use fencepost_engine::drive::{Ended, SharedHealth};
+use fencepost_server::vault::Keyring;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
@@ -67,7 +68,8 @@ impl Scheduler {
             journal: Arc::clone(&membership.journal),
         };
         pinger.start(settings, stopped.clone())?;
-        let task = tokio::spawn(run(Lives { membership, current, health }, member, stopped));
+        let task =
+            tokio::spawn(run(Lives { membership, current, health, keyring }, member, stopped));
         Ok(Self { address, stop, task })
     }
 
@@ -89,14 +91,17 @@ struct Lives {
     membership: Membership,
     current: Current,
     health: SharedHealth,
+    keyring: Arc<Keyring>,
 }
 
 async fn run(lives: Lives, mut member: Member, mut stopped: watch::Receiver<bool>) {
-    let Lives { membership, current, health } = lives;
+    let Lives { membership, current, health, keyring } = lives;
     loop {
         let keep = keep(&membership.settings);
-        let passes =
-            spawn_passes(&member.cx, (effects::none(), None), keep, &health, stopped.clone());
+        let keyring = Arc::clone(&keyring);
+        let callbacks = courier::pass(&member.cx, &membership.settings, keyring, None);
+        let effects = (effects::none(), None, callbacks);
+        let passes = spawn_passes(&member.cx, effects, keep, &health, stopped.clone());
         match passes.await {
             Ok(Ended::Stopped) => return member.leave().await,
             Ok(Ended::Fenced) => membership.fenced(),

@@ -19,6 +19,7 @@ schedulers   who schedules, and until when their leases last
 zombies      attempts whose worker is lost or silent while they may still run
 orphans      claims of workers that are over, not settled yet
 triggers     deferred work
+callbacks    what was to be told to the outside and has not arrived
 ghosts       what nothing alive is responsible for: there must never be one (exit 1)
 
 Example:
@@ -26,7 +27,7 @@ Example:
   fencepost inspect orphans --store postgres://fencepost@db/fencepost    without a server")]
 pub(crate) struct InspectArgs {
     /// The question
-    #[arg(value_parser = PossibleValuesParser::new(["schedulers", "zombies", "orphans", "triggers", "ghosts"]))]
+    #[arg(value_parser = PossibleValuesParser::new(["schedulers", "zombies", "orphans", "triggers", "callbacks", "ghosts"]))]
     question: String,
     /// Look into this store itself (sqlite:PATH or postgres://...); no server is asked. Without it the
     /// configured store is read where no server answers

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod backfill;
+mod callbacks;
 mod completion;
 mod config;
 mod connections;
@@ -81,6 +82,8 @@ pub(crate) enum Verb {
     Incidents(incidents::Incidents),
     #[command(subcommand)]
     Held(held::Held),
+    #[command(subcommand)]
+    Callbacks(callbacks::Callbacks),
     Logs(logs::Logs),
     Explain(explain::ExplainArgs),
     Ps(ps::Ps),
@@ -138,6 +141,7 @@ impl Verb {
             Self::Tasks(args) => tasks::run(cx, args),
             Self::Attempts(args) => attempts::run(cx, args),
             Self::Backfill(args) => backfill::run(cx, args),
+            Self::Callbacks(verb) => callbacks::run(cx, verb),
             Self::Incidents(args) => incidents::run(cx, args),
             Self::Held(args) => held::run(cx, args),
             Self::Logs(args) => logs::run(cx, args),

@@ -2,6 +2,7 @@
 
 pub(crate) mod attempt;
 mod backfill;
+mod callback;
 mod dag;
 mod event;
 mod held;

@@ -33,6 +33,15 @@ impl Zone {
         &self.0
     }
 
+    /// The instant of a local time: the first of two, or the end of the gap that skips it.
+    pub(crate) fn first_at(&self, local: DateTime) -> Option<crate::time::Timestamp> {
+        let zoned = local.to_zoned(self.0.clone()).ok()?;
+        let at = zoned.timestamp();
+        let skipped = zoned.datetime() != local;
+        let at = if skipped { self.segment_at(at).start.unwrap_or(at) } else { at };
+        Some(crate::time::Timestamp::from_jiff(at))
+    }
+
     pub(super) fn segment_at(&self, at: Timestamp) -> Segment {
         let just_after = at.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(at);
         let start = self.0.preceding(just_after).next().map(|t| t.timestamp());

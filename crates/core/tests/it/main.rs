@@ -2,6 +2,7 @@
 
 mod audit;
 mod budgets;
+mod callbacks;
 mod connections;
 mod dag_graph;
 mod inputs;

@@ -1,7 +1,7 @@
 //! The keys at the top of the file.
 
 use super::Shape::{
-    Catchup, Choice, Date, DefaultArgs, Duration, Env, Flag, Later, Name, Params, Schedule,
+    Callbacks, Catchup, Choice, Date, DefaultArgs, Duration, Env, Flag, Name, Params, Schedule,
     Secrets, TaskGroups, Tasks, Text, Texts, TimeZone, Version, Whole,
 };
 use super::{Key, Level, MANY, SECRETS, Shape};
@@ -72,12 +72,33 @@ pub(super) static KEYS: &[Key] = &[
     key("default_args", DefaultArgs, "Keys that every task takes unless it has its own.").or("{}"),
     key("tasks", Tasks, "The tasks by name."),
     key("task_groups", TaskGroups, "Groups of tasks by name."),
-    key("on_success_callback", Later, "What happens after a run succeeded."),
-    key("on_failure_callback", Later, "What happens after a run failed."),
-    key("on_retry_callback", Later, "What happens before a retry."),
-    key("on_lost_callback", Later, "What happens after an attempt was lost."),
-    key("on_skipped_callback", Later, "What happens after a task was skipped."),
-    key("deadline", Later, "When a run should have finished, and who hears if it has not."),
+    key("on_success_callback", Callbacks, "What is called after a run succeeded.")
+        .or("[]")
+        .template(),
+    key("on_failure_callback", Callbacks, "What is called after a run failed.").or("[]").template(),
+    key(
+        "on_retry_callback",
+        Callbacks,
+        "What is called when a task of the DAG is retried, or replaced after a loss.",
+    )
+    .or("[]")
+    .template(),
+    key(
+        "on_lost_callback",
+        Callbacks,
+        "What is called after an attempt of a task of the DAG was lost.",
+    )
+    .or("[]")
+    .template(),
+    key("on_skipped_callback", Callbacks, "What is called after a task of the DAG was skipped.")
+        .or("[]")
+        .template(),
+    key(
+        "deadline",
+        Shape::Deadline,
+        "When a run should have finished, and who hears if it has not.",
+    )
+    .template(),
     key("retention", Duration, "Keep ended runs this long; default: the installation's setting."),
     key(
         "compat",

@@ -1,8 +1,8 @@
 //! The keys of a task; most may also stand in `default_args`.
 
 use super::Shape::{
-    Choice, Codes, Duration, Env, Expand, Flag, Later, Name, Outputs, Program, RetryPolicy,
-    Secrets, TaskNames, Text, Texts, TriggerDag, True, Whole, Words,
+    Callbacks, Choice, Codes, Duration, Env, Expand, Flag, Later, Name, Outputs, Program,
+    RetryPolicy, Secrets, TaskNames, Text, Texts, TriggerDag, True, Whole, Words,
 };
 use super::{Key, Level, MANY, SECRETS, Shape};
 use fencepost_core::trigger_rule::TriggerRule;
@@ -151,9 +151,21 @@ pub(super) static KEYS: &[Key] = &[
     both("working_dir", Text, "Where it starts; default: the attempt's own directory.").template(),
     both("shell", Program, "The interpreter of `run`.").or("[\"bash\", \"-euo\", \"pipefail\"]"),
     both("run_as_user", Text, "The user that it runs as."),
-    both("on_success_callback", Later, "What happens after it succeeded."),
-    both("on_failure_callback", Later, "What happens after it failed."),
-    both("on_retry_callback", Later, "What happens before a retry."),
-    both("on_lost_callback", Later, "What happens after an attempt of it was lost."),
-    both("on_skipped_callback", Later, "What happens after it was skipped."),
+    both("on_success_callback", Callbacks, "What is called after it succeeded.")
+        .or("[]")
+        .template(),
+    both("on_failure_callback", Callbacks, "What is called after it failed.").or("[]").template(),
+    both(
+        "on_retry_callback",
+        Callbacks,
+        "What is called when it is retried, or replaced after a loss.",
+    )
+    .or("[]")
+    .template(),
+    both("on_lost_callback", Callbacks, "What is called after an attempt of it was lost.")
+        .or("[]")
+        .template(),
+    both("on_skipped_callback", Callbacks, "What is called after it was skipped.")
+        .or("[]")
+        .template(),
 ];

@@ -3,7 +3,7 @@
 use super::fields::{Fields, item_type, wrong_type};
 use super::groups::Defaults;
 use super::templates::{self, Template};
-use super::{access, env, expand, outputs, retry, trigger, wait};
+use super::{access, callbacks, env, expand, outputs, retry, trigger, wait};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
@@ -72,7 +72,8 @@ pub(super) fn read<'a>(
     task.map_index_template = own.text("map_index_template", findings);
     task.outputs = outputs::read(&own, findings);
     let depends_on = depends_on(&own, findings);
-    let templates = templates::of(&own);
+    let mut templates = templates::of(&own);
+    templates.extend(callbacks::templates(&own, Level::Task));
     Some(Draft { templates, task, entry, depends_on, scope: 0, is_refused })
 }
 
@@ -238,6 +239,7 @@ fn read_shared(task: &mut Task, fields: &Fields<'_>, findings: &mut Findings) {
     task.times.queued_timeout = queued.unwrap_or(task.times.queued_timeout);
     task.working_dir = fields.text("working_dir", findings);
     task.run_as_user = user(fields, findings);
+    task.callbacks = callbacks::read(fields, findings);
     if let Some(shell) = shell(fields, findings) {
         task.shell = shell;
     }

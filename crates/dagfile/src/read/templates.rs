@@ -21,6 +21,9 @@ pub(crate) enum TemplateKind {
     /// An argument; no Jinja comments.
     Argument,
     Text,
+    /// A text of a callback, which knows what happened to an instance, or to a run.
+    Callback,
+    OfRun,
     /// True or false.
     Condition,
     /// A list.

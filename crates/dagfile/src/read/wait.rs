@@ -51,25 +51,31 @@ pub(super) fn read(fields: &Fields<'_>, findings: &mut Findings) -> Option<Actio
 pub(super) fn templates<'a>(fields: &Fields<'a>) -> Vec<Template<'a>> {
     let mut out = Vec::new();
     if let Some(field) = fields.get("wait") {
-        collect("wait", &field.entry.value, &mut out);
+        collect("wait", &field.entry.value, TemplateKind::Text, &mut out);
     }
     out
 }
 
-fn collect<'a>(name: &str, node: &'a Node, out: &mut Vec<Template<'a>>) {
+/// Every text below a node.
+pub(super) fn collect<'a>(
+    name: &str,
+    node: &'a Node,
+    kind: TemplateKind,
+    out: &mut Vec<Template<'a>>,
+) {
     match &node.content {
         Content::Scalar(_) if node.as_text().is_some() => {
-            out.push(Template { field: name.to_owned(), node, kind: TemplateKind::Text });
+            out.push(Template { field: name.to_owned(), node, kind });
         }
         Content::Scalar(_) => {}
         Content::List(items) => {
             for (index, item) in items.iter().enumerate() {
-                collect(&format!("{name}[{index}]"), item, out);
+                collect(&format!("{name}[{index}]"), item, kind, out);
             }
         }
         Content::Map(entries) => {
             for entry in entries {
-                collect(&format!("{name}.{}", entry.key), &entry.value, out);
+                collect(&format!("{name}.{}", entry.key), &entry.value, kind, out);
             }
         }
     }

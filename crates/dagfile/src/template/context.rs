@@ -3,6 +3,7 @@
 use super::instant::{FORMS, Instant, format};
 use super::kept::Kept;
 use super::macros;
+use super::names::is_of_tasks;
 use fencepost_core::schedule::Zone;
 use fencepost_core::time::Timestamp;
 use jiff::Zoned;
@@ -41,6 +42,32 @@ pub struct Context {
     pub attempt: Option<AttemptFacts>,
     /// What its templates may use of what the installation keeps.
     pub kept: Kept,
+    /// What happened: in callbacks only.
+    pub happened: Option<Happened>,
+}
+
+/// What a callback knows of what happened.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Happened {
+    /// `success`, `failure`, `retry`, `lost`, `skipped`, `deadline`.
+    pub occasion: String,
+    pub reason: String,
+    pub run_url: String,
+    /// `None`: it happened to the run, and there is no `ti`.
+    pub instance: Option<HappenedTo>,
+}
+
+/// The instance that it happened to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HappenedTo {
+    pub try_number: u32,
+    pub max_tries: u32,
+    /// Of the attempt, if there was one.
+    pub attempt_id: Option<String>,
+    /// The full decimal.
+    pub fencing_token: Option<String>,
+    /// How it is known that the attempt was lost.
+    pub lost_evidence: Option<Json>,
 }
 
 /// What is known of the attempt that a template is rendered for.
@@ -121,7 +148,25 @@ impl Context {
         for (name, value) in &self.mapped {
             names.insert(name, json_value(value));
         }
+        if let Some(happened) = &self.happened {
+            happened.add(&mut names);
+        }
         Value::from_pairs(names)
+    }
+
+    fn add_happened(&self, facts: &mut BTreeMap<&'static str, Value>) {
+        let Some(to) = self.happened.as_ref().and_then(|h| h.instance.as_ref()) else { return };
+        facts.insert("try_number", Value::from(to.try_number));
+        facts.insert("max_tries", Value::from(to.max_tries));
+        let texts = [("attempt_id", &to.attempt_id), ("fencing_token", &to.fencing_token)];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                facts.insert(name, Value::from(text.as_str()));
+            }
+        }
+        if let Some(evidence) = &to.lost_evidence {
+            facts.insert("lost_evidence", json_value(evidence));
+        }
     }
 
     fn instants(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
@@ -174,7 +219,21 @@ impl Context {
             facts.insert("max_tries", Value::from(attempt.max_tries));
             facts.insert("attempt_number", Value::from(attempt.attempt_number));
         }
+        self.add_happened(&mut facts);
         facts
+    }
+}
+
+impl Happened {
+    fn add(&self, names: &mut BTreeMap<&str, Value>) {
+        names.insert("occasion", Value::from(self.occasion.as_str()));
+        names.insert("reason", Value::from(self.reason.as_str()));
+        names.insert("run_url", Value::from(self.run_url.as_str()));
+        if let Some(to) = &self.instance {
+            names.insert("try_number", Value::from(to.try_number));
+        } else {
+            names.retain(|name, _| !is_of_tasks(name));
+        }
     }
 }
 

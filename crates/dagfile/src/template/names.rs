@@ -30,7 +30,7 @@ const DATED: [&str; 6] =
 const FUNCTIONS: [&str; 4] = ["range", "dict", "namespace", "debug"];
 
 /// Airflow's names whose meaning comes later.
-const LATER: [&str; 13] = [
+const LATER: [&str; 12] = [
     "prev_data_interval_start_success",
     "prev_data_interval_end_success",
     "prev_start_date_success",
@@ -43,8 +43,14 @@ const LATER: [&str; 13] = [
     "expanded_ti_count",
     "task_reschedule_count",
     "exception",
-    "run_url",
 ];
+
+/// Names that only a callback knows.
+const OF_CALLBACKS: [&str; 4] = ["reason", "run_url", "occasion", "try_number"];
+
+/// Names that a callback about a run does not know.
+const OF_TASKS: [&str; 6] =
+    ["task", "ti", "task_instance", "task_instance_key_str", "map_index", "try_number"];
 
 /// Names that Airflow 3 took away, with what to write.
 const REPLACED: [(&str, &str); 9] = [
@@ -67,7 +73,15 @@ pub(crate) fn top_level() -> impl Iterator<Item = &'static str> {
 }
 
 pub(crate) fn is_top_level(name: &str) -> bool {
-    top_level().chain(FUNCTIONS).chain(LATER).any(|known| known == name)
+    top_level().chain(FUNCTIONS).chain(LATER).chain(OF_CALLBACKS).any(|known| known == name)
+}
+
+pub(crate) fn is_of_callbacks(name: &str) -> bool {
+    OF_CALLBACKS.contains(&name)
+}
+
+pub(crate) fn is_of_tasks(name: &str) -> bool {
+    OF_TASKS.contains(&name)
 }
 
 pub(crate) fn is_function(name: &str) -> bool {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod budgets;
+mod callbacks;
 mod dag_values;
 mod fuzz;
 mod groups;

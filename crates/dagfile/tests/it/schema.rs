@@ -91,7 +91,12 @@ fn editors_find_docs_defaults_and_marks() {
             "when",
             "map_index_template",
             "env",
-            "working_dir"
+            "working_dir",
+            "on_success_callback",
+            "on_failure_callback",
+            "on_retry_callback",
+            "on_lost_callback",
+            "on_skipped_callback",
         ]
     );
     assert_eq!(schema["properties"]["schema"]["const"], 1);

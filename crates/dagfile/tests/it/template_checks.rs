@@ -45,9 +45,9 @@ fn names_of_other_times() {
         ],
     );
     check_task(
-        "run: echo {{ run_url }} {{ macros.uuid() }} {{ ds | fromat }}",
+        "run: echo {{ inlets }}- {{ macros.uuid() }} {{ ds | fromat }}",
         &[
-            "3:18 error [not-supported-yet] `run_url` in templates is not supported yet | \
+            "3:18 error [not-supported-yet] `inlets` in templates is not supported yet | \
          use params or env",
             "3:32 error [unknown-name] there is no `macros.uuid` | ",
             "3:57 error [unknown-filter] there is no filter `fromat` | Jinja's, and ds, ds_nodash, \

@@ -43,6 +43,7 @@ fn context() -> Context {
         )]
         .into(),
         mapped: vec![("region".into(), json!("emea"))],
+        happened: None,
         attempt: Some(AttemptFacts {
             attempt_id: "id".into(),
             fencing_token: "549755813888".into(),

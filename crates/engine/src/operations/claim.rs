@@ -190,6 +190,7 @@ pub async fn load(
             outputs: own_inputs.0,
             kept: own_inputs.1,
             attempt: Some(own),
+            telling: None,
         });
         out.push((attempt, facts));
     }

@@ -2,6 +2,7 @@
 //! waits on a trigger, and is there a ghost. Read from the store alone, so they are answered also
 //! while no scheduler lives.
 
+mod callbacks;
 pub(crate) mod triggers;
 
 use super::workers::liveness;
@@ -24,13 +25,20 @@ pub enum Question {
     Zombies,
     Orphans,
     Triggers,
+    Callbacks,
     Ghosts,
 }
 
 impl Question {
     /// Every question.
-    pub const ALL: [Self; 5] =
-        [Self::Schedulers, Self::Zombies, Self::Orphans, Self::Triggers, Self::Ghosts];
+    pub const ALL: [Self; 6] = [
+        Self::Schedulers,
+        Self::Zombies,
+        Self::Orphans,
+        Self::Triggers,
+        Self::Callbacks,
+        Self::Ghosts,
+    ];
 
     /// The word of the command line.
     pub const fn as_str(self) -> &'static str {
@@ -39,6 +47,7 @@ impl Question {
             Self::Zombies => "zombies",
             Self::Orphans => "orphans",
             Self::Triggers => "triggers",
+            Self::Callbacks => "callbacks",
             Self::Ghosts => "ghosts",
         }
     }
@@ -77,6 +86,7 @@ pub async fn inspect(cx: &Cx, question: Question) -> Result<Vec<Found>, EngineEr
         }
         Question::Orphans => attempts(cx, orphan).await,
         Question::Triggers => triggers::triggers(cx).await,
+        Question::Callbacks => callbacks::callbacks(cx).await,
         Question::Ghosts => ghosts(cx).await,
     }
 }

@@ -85,6 +85,8 @@ pub(crate) async fn make_run(
         params,
         note: request.note,
         triggered_by: request.by.clone(),
+        calls: version.dag.calls(),
+        alert_at: version.dag.alert_at(RunType::Manual, now, now),
     };
     let made = run::insert(tx, &[new]).await?;
     let found = super::find_run(tx, &request.dag_id, &run_id).await?;

@@ -8,7 +8,7 @@ use fencepost_core::state::AttemptState;
 use fencepost_core::time::Timestamp;
 use fencepost_store::query::retention::logs::OldPiece;
 use fencepost_store::query::retention::{jobs, logs, rest, rows};
-use fencepost_store::query::{idempotency, outbox};
+use fencepost_store::query::{callback, idempotency, outbox};
 use fencepost_store::{StoreError, Tx};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -100,6 +100,7 @@ enum Stage {
     Homes(String),
     Events(i64),
     Backfills,
+    Callbacks,
     Answers,
     Tokens,
 }
@@ -197,6 +198,7 @@ impl Sweep {
             Stage::Homes(after) => self.homes(&tx, after).await?,
             Stage::Events(after) => self.events(&tx, after).await?,
             Stage::Backfills => self.backfills(&tx).await?,
+            Stage::Callbacks => self.callbacks(&tx).await?,
             Stage::Answers => self.answers(&tx).await?,
             Stage::Tokens => self.tokens(&tx).await?,
         };
@@ -347,6 +349,18 @@ impl Sweep {
         Ok(gone == u64::from(most))
     }
 
+    async fn callbacks(&mut self, tx: &Tx) -> Result<bool, StoreError> {
+        let (most, before) = (self.pace.rows(), self.bounds.events);
+        if self.is_dry {
+            let old = callback::count_ended(tx, before).await?;
+            self.found.gone("callbacks", old);
+            return Ok(false);
+        }
+        let gone = callback::prune(tx, before, most).await?;
+        self.found.gone("callbacks", gone);
+        Ok(gone == u64::from(most))
+    }
+
     async fn answers(&mut self, tx: &Tx) -> Result<bool, StoreError> {
         if self.is_dry {
             let old = rest::answers(tx, tx.now().minus(ANSWERS)).await?;
@@ -378,7 +392,7 @@ fn stages(kind: Kind) -> Vec<Stage> {
         Kind::Runs => vec![Stage::Runs(Runs::default()), Stage::Rows],
         Kind::Incidents => vec![Stage::Incidents(0)],
         Kind::Jobs => vec![Stage::Jobs(START, String::new()), Stage::Homes(String::new())],
-        Kind::Events => vec![Stage::Events(0), Stage::Backfills],
+        Kind::Events => vec![Stage::Events(0), Stage::Backfills, Stage::Callbacks],
         Kind::Answers => vec![Stage::Answers],
         Kind::Tokens => vec![Stage::Tokens],
     }
@@ -394,7 +408,11 @@ impl Stage {
             Self::Jobs(..) => Self::Jobs(START, String::new()),
             Self::Homes(_) => Self::Homes(String::new()),
             Self::Events(_) => Self::Events(0),
-            rest @ (Self::Rows | Self::Backfills | Self::Answers | Self::Tokens) => rest,
+            rest @ (Self::Rows
+            | Self::Backfills
+            | Self::Callbacks
+            | Self::Answers
+            | Self::Tokens) => rest,
         }
     }
 }

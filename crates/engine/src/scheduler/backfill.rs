@@ -13,6 +13,7 @@ use crate::operations::clear::{self, ClearRequest};
 use crate::operations::run_control::cancel_queued;
 use crate::operations::stop::{self, RunStop};
 use crate::{Cx, Report};
+use fencepost_core::dag::Dag;
 use fencepost_core::plan::backfill::action;
 use fencepost_core::schedule::{Calendar, Slot};
 use fencepost_core::state::{BackfillState, RunState, RunType, SlotAction, StopReason};
@@ -155,7 +156,7 @@ async fn make_some(
         rerun_some(cx, tx, of, &slots, report).await?
     } else if dag::take(tx, &of.dag_id).await?.is_some() {
         // A slot has one run: the schedule makes its own under the lock of the DAG.
-        make(tx, of, &slots).await?
+        make(tx, of, &version.dag, &slots).await?
     } else {
         report.merge(Report { next_due: Some(tx.now().plus(AGAIN)), ..Report::default() });
         return Ok(0);
@@ -213,12 +214,12 @@ async fn rerun_some(
 }
 
 /// Makes the runs of the first slots, as long as none runs again; those that have a run keep it.
-async fn make(tx: &Tx, of: &Backfill, slots: &[Slot]) -> Result<Vec<Done>, EngineError> {
+async fn make(tx: &Tx, of: &Backfill, dag: &Dag, slots: &[Slot]) -> Result<Vec<Done>, EngineError> {
     let there = there(tx, of, slots).await?;
     let again = |slot: &&Slot| decided(of, &there, slot) != SlotAction::Rerun;
     let slots: Vec<&Slot> = slots.iter().take_while(again).collect();
     let missing = slots.iter().filter(|slot| decided(of, &there, slot) == SlotAction::Created);
-    let new: Vec<NewRun> = missing.map(|slot| new_run(of, slot)).collect();
+    let new: Vec<NewRun> = missing.map(|slot| new_run(of, dag, slot, tx.now())).collect();
     let made = run::insert(tx, &new).await?;
     let (mut lines, mut keys, mut runs) = (Vec::new(), Vec::new(), BTreeMap::new());
     for (new, is_new) in new.iter().zip(made) {
@@ -244,7 +245,7 @@ async fn make(tx: &Tx, of: &Backfill, slots: &[Slot]) -> Result<Vec<Done>, Engin
     Ok(done.collect())
 }
 
-fn new_run(of: &Backfill, slot: &Slot) -> NewRun {
+fn new_run(of: &Backfill, dag: &Dag, slot: &Slot, now: Timestamp) -> NewRun {
     NewRun {
         dag_id: of.dag_id.clone(),
         run_id: format!("backfill__{}", slot.logical_date.to_jiff()),
@@ -257,6 +258,8 @@ fn new_run(of: &Backfill, slot: &Slot) -> NewRun {
         params: of.params.clone(),
         note: None,
         triggered_by: of.created_by.clone(),
+        calls: dag.calls(),
+        alert_at: dag.alert_at(RunType::Backfill, slot.due_at, now),
     }
 }
 

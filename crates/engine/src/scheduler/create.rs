@@ -79,7 +79,7 @@ async fn create_for(cx: &Cx, tx: &Tx, row: &DagRow) -> Result<usize, EngineError
     }
     let slots = unfilled(tx, &row.dag_id, slots).await?;
     let runs: Vec<NewRun> =
-        slots.iter().map(|due| scheduled(row, &version.dag, &due.slot)).collect();
+        slots.iter().map(|due| scheduled(row, &version.dag, &due.slot, tx.now())).collect();
     let made = run::insert(tx, &runs).await?;
     let new = || slots.iter().zip(&runs).zip(&made).filter(|(_, made)| **made).map(|(of, _)| of);
     let mut events = Vec::new();
@@ -202,7 +202,7 @@ fn next_slot(calendar: &Calendar, cursor: Option<Timestamp>, now: Timestamp) -> 
     calendar.next_after(cursor.unwrap_or(now)).map(|slot| slot.due_at)
 }
 
-fn scheduled(row: &DagRow, dag: &Dag, slot: &Slot) -> NewRun {
+fn scheduled(row: &DagRow, dag: &Dag, slot: &Slot, now: Timestamp) -> NewRun {
     NewRun {
         dag_id: row.dag_id.clone(),
         run_id: scheduled_run_id(slot),
@@ -215,6 +215,8 @@ fn scheduled(row: &DagRow, dag: &Dag, slot: &Slot) -> NewRun {
         params: default_params(dag),
         note: None,
         triggered_by: log::SCHEDULER.into(),
+        calls: dag.calls(),
+        alert_at: dag.alert_at(RunType::Scheduled, slot.due_at, now),
     }
 }
 

@@ -252,7 +252,8 @@ fn at_once(version: &Version, made: &Instances) -> Option<(TiState, &'static str
 
 /// The line of an instance that did not begin as `none`.
 fn went(ti: &Ti) -> Option<Event> {
-    let moved = Moved { key: ti.key, task_id: ti.task_id.clone(), dag_id: ti.dag_id.clone() };
+    let (task_id, dag_id) = (ti.task_id.clone(), ti.dag_id.clone());
+    let moved = Moved { key: ti.key, task_id, dag_id, calls: ti.calls };
     let reason = ti.reason.as_deref().unwrap_or_default();
     (ti.state != TiState::None).then(|| log::moved(&moved, ti.state, reason))
 }
@@ -295,5 +296,6 @@ pub fn fresh_instance(
         queued_at: None,
         started_at: None,
         ended_at: None,
+        calls: version.dag.calls_of(task),
     })
 }

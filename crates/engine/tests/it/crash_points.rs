@@ -48,6 +48,8 @@ struct End {
     /// Successes by run and task.
     successes: BTreeMap<String, usize>,
     outputs: usize,
+    /// What callbacks told, each id once.
+    told: Vec<String>,
 }
 
 const TURNS_MAX: usize = 300;
@@ -200,18 +202,25 @@ async fn act(world: &World, person: Person) -> Result<(), EngineError> {
 }
 
 async fn end(world: &World) -> End {
-    let mut end =
-        End { runs: Vec::new(), starts: BTreeMap::new(), successes: BTreeMap::new(), outputs: 0 };
+    let mut end = End {
+        runs: Vec::new(),
+        starts: BTreeMap::new(),
+        successes: BTreeMap::new(),
+        outputs: 0,
+        told: world.post.told(),
+    };
     for run in world.all_runs().await {
         let shown = world.shown("d", &run.run_id).await;
-        end.runs.push(format!("{} {shown}", run.run_id));
+        // Their ids are drawn anew each time.
+        let own = if run.run_id.starts_with("callback__") { "callback" } else { &run.run_id };
+        end.runs.push(format!("{own} {shown}"));
         for ti in world.tis_of(&run).await {
             let name = crate::world::shown(&ti);
             let attempts = world.attempts("d", &run.run_id, &name).await;
             let good = |a: &&fencepost_store::query::attempt::Attempt| {
                 a.outcome == Some(fencepost_core::state::Outcome::Success)
             };
-            let key = format!("{} {name}", run.run_id);
+            let key = format!("{own} {name}");
             end.successes.insert(key, attempts.iter().filter(good).count());
             end.outputs += world.outputs("d", &run.run_id, &name).await.len();
         }
@@ -219,7 +228,8 @@ async fn end(world: &World) -> End {
     let backfills = world.backfills().await;
     end.runs.extend(backfills.iter().map(|of| format!("backfill {}", of.state)));
     for (_, what) in &world.machine.ledger {
-        *end.starts.entry(format!("{} {}", what.run_id, what.name())).or_default() += 1;
+        let own = if what.run_id.starts_with("callback__") { "callback" } else { &what.run_id };
+        *end.starts.entry(format!("{own} {}", what.name())).or_default() += 1;
     }
     end
 }
@@ -233,6 +243,43 @@ macro_rules! scenario {
         }
     };
 }
+
+scenario!(
+    each_callback_is_told_once_whatever_dies,
+    "
+dag_id: d
+deadline: {after: 1m, callback: [{slack: {url: 'https://one', text: 'late'}}]}
+on_success_callback: [{slack: {url: 'https://one', text: 'run {{ occasion }}'}}]
+on_lost_callback:
+  - slack: {url: 'https://two', text: '{{ ti.task_id }} lost: {{ ti.lost_evidence.kind }}'}
+on_retry_callback:
+  - slack: {url: 'https://two', text: '{{ ti.task_id }} again: {{ reason }} {{ try_number }}'}
+tasks:
+  t: {run: x, retries: 1, retry_delay: 5m}
+",
+    |what| match what.attempt {
+        1 => gone(),
+        2 => exit(1),
+        _ => exit(0),
+    },
+    &[Person::Triggers]
+);
+scenario!(
+    a_callback_triggers_one_run_whatever_dies,
+    "
+dag_id: d
+tasks:
+  t:
+    noop: true
+    when: '{{ conf.from is not defined }}'
+    on_success_callback:
+      - trigger_dag: {dag_id: d, conf: {from: '{{ run_id }}'}}
+    on_skipped_callback:
+      - slack: {url: 'https://one', text: 'skipped in the run after {{ conf.from }}'}
+",
+    |_| exit(0),
+    &[Person::Triggers]
+);
 
 scenario!(
     a_task_triggers_one_run_whatever_dies,

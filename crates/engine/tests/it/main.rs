@@ -6,6 +6,7 @@
 
 mod backfills;
 mod backfills_at_once;
+mod callbacks;
 mod clears;
 mod crash_points;
 mod dag_triggers;

@@ -10,6 +10,7 @@ mod faults;
 mod leases;
 mod machine;
 mod passes;
+mod post;
 mod surroundings;
 mod views;
 mod worker;
@@ -18,6 +19,7 @@ pub(crate) use faults::{Faults, Kind, Trip};
 pub(crate) use leases::{BEAT, SCAN, TTL, declare, declare_lost, lease};
 pub(crate) use machine::{Act, Machine, What, defers, exit, gone, says, stay};
 pub(crate) use passes::Seen;
+pub(crate) use post::{Delivering, Post};
 pub(crate) use surroundings::{Place, Random};
 pub(crate) use views::shown;
 pub(crate) use worker::{Desk, Worker, end_report};
@@ -62,6 +64,8 @@ pub(crate) struct World {
     pub(crate) checks: bool,
     /// What triggerers see.
     pub(crate) looker: Seen,
+    /// Whoever is told.
+    pub(crate) post: Post,
     /// Schedulers that watch leases, and servers that are heard: none in a standalone.
     pub(crate) watchers: Vec<leases::Watcher>,
     pub(crate) servers: Vec<leases::Beater>,
@@ -106,6 +110,7 @@ impl World {
             lowered: BTreeSet::new(),
             checks: true,
             looker: Seen::default(),
+            post: Post::default(),
             watchers: Vec::new(),
             servers: Vec::new(),
             settings,
@@ -147,6 +152,7 @@ impl World {
             lowered: BTreeSet::new(),
             checks: false,
             looker: Seen::default(),
+            post: Post::default(),
             watchers: Vec::new(),
             servers: Vec::new(),
             settings: self.settings,

@@ -61,6 +61,7 @@ fn refusal_code(refusal: &Refusal) -> ProblemCode {
         Refusal::NoWorker(_) => ProblemCode::NoSuchWorker,
         Refusal::StaleHome { .. } => ProblemCode::StaleHome,
         Refusal::NoPool(_) => ProblemCode::NoSuchPool,
+        Refusal::NoCallback(_) => ProblemCode::NoSuchCallback,
         Refusal::NoBackfill(_) => ProblemCode::NoSuchBackfill,
         Refusal::BackfillUnderWay(_) => ProblemCode::BackfillUnderWay,
         Refusal::PoolInUse(_) => ProblemCode::PoolInUse,

@@ -128,6 +128,12 @@ fn effects(text: &mut Text, pulse: &Pulse) {
     text.gauge("fencepost_outbox_dead", "Effects that nobody will carry out: given up, or failed ten times.", number(effects.dead));
     let oldest = effects.oldest_at.map_or(0.0, |at| seconds(age(pulse.now, at)));
     text.gauge("fencepost_outbox_oldest_age_seconds", "How long the oldest of them has waited.", oldest);
+    let callbacks = pulse.callbacks;
+    text.gauge("fencepost_callbacks_waiting", "Callbacks that have not arrived yet.", number(callbacks.due));
+    text.gauge("fencepost_callbacks_failing", "Those of them that have failed at least once.", number(callbacks.failing));
+    text.gauge("fencepost_callbacks_dead", "Callbacks that nobody tries to deliver any more, until a person asks for another round.", number(callbacks.dead));
+    let oldest = callbacks.oldest_at.map_or(0.0, |at| seconds(age(pulse.now, at)));
+    text.gauge("fencepost_callbacks_oldest_age_seconds", "How long the oldest of those that wait has waited.", oldest);
 }
 
 /// What this process counted itself.

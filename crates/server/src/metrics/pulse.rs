@@ -3,6 +3,7 @@
 use fencepost_core::time::Timestamp;
 use fencepost_engine::Cx;
 use fencepost_store::StoreError;
+use fencepost_store::query::callback;
 use fencepost_store::query::installation::{self, Standing};
 use fencepost_store::query::pool::{self, Pool};
 use fencepost_store::query::ramp;
@@ -26,6 +27,7 @@ pub(super) struct Pulse {
     /// Starts a second, by pool.
     pub(super) ramps: Vec<(String, f64)>,
     pub(super) effects: Effects,
+    pub(super) callbacks: callback::Counts,
     pub(super) figures: Figures,
     pub(super) standing: Option<Standing>,
 }
@@ -44,11 +46,12 @@ impl Pulse {
             vitals::held(&tx),
             vitals::runs(&tx),
         )?;
-        let (pools, ramps, effects, figures, standing) = try_join!(
+        let (pools, ramps, effects, callbacks, figures, standing) = try_join!(
             biased;
             pool::list(&tx),
             ramp::list(&tx),
             vitals::effects(&tx),
+            callback::counts(&tx),
             vitals::figures(&tx),
             installation::standing(&tx),
         )?;
@@ -69,6 +72,7 @@ impl Pulse {
             pools,
             ramps,
             effects,
+            callbacks,
             figures,
             standing,
         })

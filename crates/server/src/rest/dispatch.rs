@@ -4,8 +4,8 @@ use super::answer::Done;
 use super::call::Call;
 use super::failure::Failure;
 use super::{
-    answers, attempts, backfills, connections, dags, events, health, held, incidents, logs, marks,
-    openapi, pools, rendered, runs, schedule, system, tasks, tokens, vault, workers,
+    answers, attempts, backfills, callbacks, connections, dags, events, health, held, incidents,
+    logs, marks, openapi, pools, rendered, runs, schedule, system, tasks, tokens, vault, workers,
 };
 use fencepost_api::problem::ProblemCode;
 use fencepost_core::kept::Kind;
@@ -79,6 +79,9 @@ fn handle(call: &Call) -> Answering<'_> {
         "incident_show" => boxed(|| incidents::show(call)),
         "incident_close" => boxed(|| incidents::close(call)),
         name if name.starts_with("backfill_") => of_backfills(call),
+        "callback_list" => boxed(|| callbacks::list(call)),
+        "callback_show" => boxed(|| callbacks::show(call)),
+        "callback_retry" => boxed(|| callbacks::retry(call)),
         "held_list" => boxed(|| held::list(call)),
         "held_resolve" => boxed(|| held::resolve(call)),
         "events" => boxed(|| events::list(call)),

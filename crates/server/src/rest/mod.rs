@@ -13,6 +13,7 @@ mod attempt_view;
 mod attempts;
 mod backfills;
 mod call;
+mod callbacks;
 mod connections;
 mod cursor;
 mod dag_view;

@@ -56,7 +56,7 @@ async fn facts(tx: &Tx, at: &At, ti: Ti) -> Result<Facts, Failure> {
         number: attempt.attempt_number,
         prev_outcome: attempt.prev_outcome,
     });
-    Ok(Facts { version, run: at.run.clone(), ti, outputs, kept, attempt })
+    Ok(Facts { version, run: at.run.clone(), ti, outputs, kept, attempt, telling: None })
 }
 
 /// Every field of the task that may hold a template, in the order of the documentation.

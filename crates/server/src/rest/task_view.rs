@@ -124,6 +124,7 @@ fn map_label(at: &At, ti: &Ti) -> Option<String> {
         outputs: BTreeMap::new(),
         kept: Vec::new(),
         attempt: None,
+        telling: None,
     };
     let renderer = Renderer::without_keys();
     template::render("map_index_template", template, &renderer.context(&facts)).ok()

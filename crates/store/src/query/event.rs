@@ -1,5 +1,6 @@
 //! The transition log: append-only; it is read by [`super::listing::events`].
 
+use super::occasion::{self, Listening};
 use crate::{Stmt, StoreError, Tx, values};
 use fencepost_core::id::Token;
 use fencepost_core::time::Timestamp;
@@ -18,6 +19,8 @@ pub struct Event {
     pub to: Option<&'static str>,
     pub reason: Option<String>,
     pub evidence: Option<serde_json::Value>,
+    /// Who wants to hear of it.
+    pub listening: Listening,
 }
 
 const EVENT_INSERT: Stmt = Stmt::same(
@@ -34,9 +37,11 @@ const EVENT_INSERT: Stmt = Stmt::same(
         $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])",
 );
 
-/// Appends events.
+/// Appends events, and the occasions that they are for those who listen: whoever changes a state
+/// writes its line, so nobody can forget a callback.
 pub async fn append(tx: &Tx, events: Vec<Event>) -> Result<(), StoreError> {
     tx.note(&events);
+    occasion::of_events(tx, &events).await?;
     let now = tx.now();
     let sets = events
         .into_iter()

@@ -2,6 +2,7 @@
 
 use crate::db::Columns;
 use crate::{Row, Stmt, StoreError, Tx, values};
+use fencepost_core::callback::Occasions;
 use fencepost_core::id::Token;
 use fencepost_core::state::{RunState, RunType, StopReason};
 use fencepost_core::time::{Span, Timestamp};
@@ -37,22 +38,28 @@ pub struct Run {
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub reason: Option<String>,
+    /// The occasions on which somebody is called about it.
+    pub calls: Occasions,
 }
 
 macro_rules! columns {
     () => {
         "run_pk, dag_id, run_id, version_pk, run_type, state, paused, logical_date, \
          interval_start, interval_end, run_after, conf, params, note, triggered_by, unfinished, \
-         made, backfill_pk, deadline_at, stop_reason, stop_by, created_at, started_at, ended_at, reason"
+         made, backfill_pk, deadline_at, stop_reason, stop_by, created_at, started_at, ended_at, reason, calls"
     };
 }
 
 // After the macro, which it uses.
+mod alert;
+mod delete;
 mod of_backfill;
 mod places;
 mod previous;
 mod waiting;
 
+pub use alert::{alerts, next_alert};
+pub use delete::delete;
 pub use of_backfill::{open_of, queued_of, unstopped_of};
 pub use places::{Places, Startable, count_active, older_than_waiting, places, startable};
 pub use previous::previous;
@@ -86,6 +93,7 @@ fn decode(row: Row) -> Result<Run, StoreError> {
         started_at: c.opt_time()?,
         ended_at: c.opt_time()?,
         reason: c.opt_text()?,
+        calls: Occasions::from_bits(c.int()?),
     })
 }
 
@@ -107,13 +115,17 @@ pub struct NewRun {
     pub params: serde_json::Value,
     pub note: Option<String>,
     pub triggered_by: String,
+    pub calls: Occasions,
+    /// When somebody is told that it has not finished.
+    pub alert_at: Option<Timestamp>,
 }
 
 const RUN_INSERT: Stmt = Stmt::same(
     "run_insert",
     "INSERT INTO run (dag_id, run_id, version_pk, run_type, state, logical_date, interval_start,
-                      interval_end, run_after, conf, params, note, triggered_by, created_at)
-     VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                      interval_end, run_after, conf, params, note, triggered_by, created_at,
+                      calls, alert_at)
+     VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
      ON CONFLICT (dag_id, run_id) DO NOTHING",
 );
 
@@ -136,6 +148,8 @@ pub async fn insert(tx: &Tx, runs: &[NewRun]) -> Result<Vec<bool>, StoreError> {
                 r.note.clone(),
                 &r.triggered_by,
                 tx.now(),
+                r.calls.bits(),
+                r.alert_at,
             ]
         })
         .collect();
@@ -292,12 +306,14 @@ pub async fn count_down(tx: &Tx, ends: &[(i64, i64)]) -> Result<Vec<(i64, i64)>,
 
 const RUN_END: Stmt = Stmt::same(
     "run_end",
-    "UPDATE run SET state = $2, ended_at = $3, reason = $4, deadline_at = NULL
+    "UPDATE run SET state = $2, ended_at = $3, reason = $4, deadline_at = NULL,
+        alert_at = NULL
      WHERE run_pk = $1 AND state = $5",
 )
 .batched(
     1,
-    "UPDATE run r SET state = u.state, ended_at = u.at, reason = u.reason, deadline_at = NULL \
+    "UPDATE run r SET state = u.state, ended_at = u.at, reason = u.reason, deadline_at = NULL, \
+        alert_at = NULL \
         FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[]) \
         WITH ORDINALITY AS u(run_pk, state, at, reason, from_state, ord) \
         WHERE r.run_pk = u.run_pk AND r.state = u.from_state RETURNING u.ord",
@@ -428,27 +444,6 @@ pub async fn note(tx: &Tx, run_pk: i64, note: &str) -> Result<(), StoreError> {
     tx.execute(&RUN_NOTE, values![run_pk, note]).await.map(drop)
 }
 
-const RUN_DELETE: [Stmt; 5] = [
-    Stmt::same("run_delete_events", "DELETE FROM event WHERE run_pk = $1"),
-    Stmt::same("run_delete_xcoms", "DELETE FROM xcom WHERE run_pk = $1"),
-    Stmt::same("run_delete_tis", "DELETE FROM task_instance WHERE run_pk = $1"),
-    Stmt::same("run_delete_attempts", "DELETE FROM attempt WHERE run_pk = $1"),
-    Stmt::same(
-        "run_delete",
-        "DELETE FROM run WHERE run_pk = $1
-            AND state IN ('queued', 'success', 'failed', 'cancelled', 'missed')",
-    ),
-];
-
-/// Removes a run that is not running, with everything that belongs to it.
-pub async fn delete(tx: &Tx, run_pk: i64) -> Result<bool, StoreError> {
-    let mut last = 0;
-    for stmt in &RUN_DELETE {
-        last = tx.execute(stmt, values![run_pk]).await?;
-    }
-    Ok(last == 1)
-}
-
 pub(super) const STATEMENTS: &[Stmt] = &[
     RUN_INSERT,
     RUN_GET,
@@ -467,6 +462,8 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     RUN_SET_UNFINISHED,
     RUN_OVERDUE,
     RUN_NEXT_DEADLINE,
+    alert::RUN_ALERTS,
+    alert::RUN_NEXT_ALERT,
     previous::RUN_PREVIOUS,
     RUN_LIST,
     RUN_ACTIVE,
@@ -480,9 +477,9 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     waiting::RUN_SLOTS_BEFORE,
     waiting::RUN_SLOT_EDGES,
     waiting::RUN_OLDEST_SLOT,
-    RUN_DELETE[0],
-    RUN_DELETE[1],
-    RUN_DELETE[2],
-    RUN_DELETE[3],
-    RUN_DELETE[4],
+    delete::RUN_DELETE[0],
+    delete::RUN_DELETE[1],
+    delete::RUN_DELETE[2],
+    delete::RUN_DELETE[3],
+    delete::RUN_DELETE[4],
 ];

@@ -5,6 +5,7 @@
 
 use crate::db::Columns;
 use crate::{Row, Stmt, StoreError, Tx, values};
+use fencepost_core::callback::Occasions;
 use fencepost_core::id::Token;
 use fencepost_core::state::TiState;
 use fencepost_core::time::Timestamp;
@@ -54,6 +55,8 @@ pub struct Ti {
     pub queued_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
+    /// The occasions on which somebody is called about it.
+    pub calls: Occasions,
 }
 
 macro_rules! columns {
@@ -128,7 +131,9 @@ macro_rules! columns {
             $t,
             "started_at, ",
             $t,
-            "ended_at"
+            "ended_at, ",
+            $t,
+            "calls"
         )
     };
 }
@@ -186,6 +191,7 @@ pub(crate) fn decode_columns(c: &mut Columns) -> Result<Ti, StoreError> {
         queued_at: c.opt_time()?,
         started_at: c.opt_time()?,
         ended_at: c.opt_time()?,
+        calls: Occasions::from_bits(c.int()?),
     })
 }
 
@@ -200,17 +206,18 @@ fn decode_all(rows: Vec<Row>) -> Result<Vec<Ti>, StoreError> {
 const TI_INSERT: Stmt = Stmt::same(
     "ti_insert",
     "INSERT INTO task_instance (run_pk, task_index, map_index, task_id, dag_id, state, max_tries,
-        pool, pool_slots, priority, up_total, forward_due, recheck, reason, scheduled_at, ended_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        pool, pool_slots, priority, up_total, forward_due, recheck, reason, scheduled_at, ended_at,
+        calls)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
 )
 .batched(
     0,
     "INSERT INTO task_instance (run_pk, task_index, map_index, task_id, dag_id, state, \
         max_tries, pool, pool_slots, priority, up_total, forward_due, recheck, reason, \
-        scheduled_at, ended_at) SELECT * FROM unnest($1::bigint[], $2::bigint[], \
+        scheduled_at, ended_at, calls) SELECT * FROM unnest($1::bigint[], $2::bigint[], \
         $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], \
         $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], \
-        $14::text[], $15::bigint[], $16::bigint[])",
+        $14::text[], $15::bigint[], $16::bigint[], $17::bigint[])",
 );
 
 /// Makes instances, in the state that they carry.
@@ -235,6 +242,7 @@ pub async fn insert(tx: &Tx, tis: &[Ti]) -> Result<(), StoreError> {
                 t.reason.clone(),
                 t.scheduled_at,
                 t.ended_at,
+                t.calls.bits(),
             ]
         })
         .collect();

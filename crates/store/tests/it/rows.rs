@@ -1,5 +1,6 @@
 //! Rows for the tests, made by the store's own functions.
 
+use fencepost_core::callback::Occasions;
 use fencepost_core::id::{AttemptId, JobId, Token};
 use fencepost_core::state::{
     AttemptState, CountedAs, JobKind, JobState, Outcome, RunType, TiState, Why,
@@ -89,6 +90,8 @@ pub(crate) fn new_run(dag_id: &str, run_id: &str) -> NewRun {
         params: json!({}),
         note: None,
         triggered_by: "person".into(),
+        calls: Occasions::default(),
+        alert_at: None,
     }
 }
 
@@ -126,6 +129,7 @@ pub(crate) fn ti(key: TiKey, state: TiState) -> Ti {
         queued_at: None,
         started_at: None,
         ended_at: None,
+        calls: Occasions::default(),
     }
 }
 

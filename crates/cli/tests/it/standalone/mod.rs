@@ -2,6 +2,7 @@
 
 mod backfill;
 mod bad_start;
+mod callbacks;
 mod containment;
 mod contract;
 #[cfg(feature = "crash-points")]
@@ -11,6 +12,7 @@ mod full_disk;
 mod groups;
 mod kill9;
 mod local_run;
+mod pizza;
 mod python;
 mod restart;
 mod secrets;

@@ -1,6 +1,7 @@
 //! Turns: every pass once, every worker once, and a look at the books.
 
 use super::World;
+use super::post::Delivering;
 use super::worker::Desk;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_core::wait::{Look, Wait};
@@ -81,8 +82,16 @@ impl World {
         let mut outbox = self.outbox();
         let looker: Arc<dyn Looker> = Arc::new(self.looker.clone());
         let mut watcher = Watched(Watcher::new(looker, 1_000));
-        let passes: [&mut dyn Pass; 6] =
-            [&mut Scheduler, &mut Timers, &mut Dispatcher, &mut Reaper, &mut watcher, &mut outbox];
+        let mut callbacks = Delivering::to(&self.post);
+        let passes: [&mut dyn Pass; 7] = [
+            &mut Scheduler,
+            &mut Timers,
+            &mut Dispatcher,
+            &mut Reaper,
+            &mut watcher,
+            &mut outbox,
+            &mut callbacks,
+        ];
         for pass in passes {
             match pass.pass(&self.cx).await {
                 Ok(report) => whole.merge(report),

@@ -4,9 +4,9 @@ use fencepost_core::dag::{Dag, Elements};
 use fencepost_core::hook::Hooks;
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::time::{BootInstant, Span, Timestamp};
-use fencepost_dagfile::template::{Context, evaluate, render, value_of};
+use fencepost_dagfile::template::{Context, Happened, HappenedTo, evaluate, render, value_of};
 use fencepost_engine::env::Env;
-use fencepost_engine::facts::Facts;
+use fencepost_engine::facts::{Facts, Telling};
 use fencepost_store::{PgOptions, Store, StoreClock, StoreError, migrate_postgres};
 use fencepost_testing::Database;
 use std::collections::BTreeSet;
@@ -212,6 +212,22 @@ fn context(facts: &Facts) -> Context {
         conf: object(&facts.run.conf),
         outputs: facts.outputs.clone(),
         mapped: map_element(task, facts.ti.key.map_index).into_iter().collect(),
+        happened: facts.telling.as_ref().map(|telling| happened(telling, facts)),
         ..Context::default()
+    }
+}
+
+fn happened(telling: &Telling, facts: &Facts) -> Happened {
+    Happened {
+        occasion: telling.occasion.as_str().into(),
+        reason: telling.reason.clone(),
+        run_url: telling.run_url.clone(),
+        instance: telling.is_of_instance.then(|| HappenedTo {
+            try_number: telling.try_number,
+            max_tries: facts.ti.max_tries,
+            attempt_id: telling.attempt_id.clone(),
+            fencing_token: telling.token.map(|token| token.as_i64().to_string()),
+            lost_evidence: telling.evidence.clone(),
+        }),
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{Moved, TiKey};
 use crate::{Stmt, StoreError, Tx, values};
+use fencepost_core::callback::Occasions;
 use fencepost_core::state::TiState;
 
 const TI_WIDTH: Stmt = Stmt::same(
@@ -23,9 +24,10 @@ const TI_GROW: Stmt = Stmt::same(
     "ti_grow",
     "INSERT INTO task_instance (run_pk, task_index, map_index, task_id, dag_id, state, max_tries,
         pool, pool_slots, priority, up_total, up_success, up_failed, up_skipped,
-        up_upstream_failed, up_removed, forward_due, recheck, mapped)
+        up_upstream_failed, up_removed, forward_due, recheck, mapped, calls)
      SELECT run_pk, task_index, $4, task_id, dag_id, 'none', max_tries, pool, pool_slots, priority,
-        up_total, up_success, up_failed, up_skipped, up_upstream_failed, up_removed, 0, 0, $5
+        up_total, up_success, up_failed, up_skipped, up_upstream_failed, up_removed, 0, 0, $5,
+        calls
      FROM task_instance WHERE run_pk = $1 AND task_index = $2 AND map_index = $3",
 )
 .batched(
@@ -36,9 +38,9 @@ const TI_GROW: Stmt = Stmt::same(
         t.task_index = w.task_index AND t.map_index = w.map_index), made AS (INSERT INTO \
         task_instance (run_pk, task_index, map_index, task_id, dag_id, state, max_tries, pool, \
         pool_slots, priority, up_total, up_success, up_failed, up_skipped, up_upstream_failed, \
-        up_removed, forward_due, recheck, mapped) SELECT run_pk, task_index, grown, task_id, \
+        up_removed, forward_due, recheck, mapped, calls) SELECT run_pk, task_index, grown, task_id, \
         dag_id, 'none', max_tries, pool, pool_slots, priority, up_total, up_success, up_failed, \
-        up_skipped, up_upstream_failed, up_removed, 0, 0, element FROM u) SELECT ord FROM u",
+        up_skipped, up_upstream_failed, up_removed, 0, 0, element, calls FROM u) SELECT ord FROM u",
 );
 
 /// Makes instances like `head`, from the map index `first` on, each mapped over its element (JSON).
@@ -97,7 +99,7 @@ const TI_REMOVE: Stmt = Stmt::same(
     "UPDATE task_instance SET state = $4, reason = 'not_mapped_any_more', forward_due = 1,
         recheck = 0, ended_at = $5
      WHERE run_pk = $1 AND task_index = $2 AND map_index >= $3 AND state = 'none'
-     RETURNING map_index, task_id, dag_id",
+     RETURNING map_index, task_id, dag_id, calls",
 );
 
 /// Removes the instances that have not moved from a map index on; those.
@@ -109,7 +111,8 @@ pub async fn remove(tx: &Tx, from: TiKey, to: TiState) -> Result<Vec<Moved>, Sto
         .map(|row| {
             let mut c = row.columns("task_instance");
             let key = TiKey { run_pk, task_index, map_index: c.number()? };
-            Ok(Moved { key, task_id: c.text()?, dag_id: c.text()? })
+            let (task_id, dag_id) = (c.text()?, c.text()?);
+            Ok(Moved { key, task_id, dag_id, calls: Occasions::from_bits(c.int()?) })
         })
         .collect()
 }

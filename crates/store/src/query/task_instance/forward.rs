@@ -3,6 +3,7 @@
 
 use super::{Ti, TiKey, decode_all};
 use crate::{Stmt, StoreError, Tx, values};
+use fencepost_core::callback::Occasions;
 use fencepost_core::state::TiState;
 use fencepost_core::trigger_rule::UpstreamCounts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,7 +145,7 @@ const TI_MOVE: Stmt = Stmt::same(
     "UPDATE task_instance SET state = $3, reason = $4, forward_due = $5, recheck = 0,
         scheduled_at = $6, ended_at = $7
      WHERE run_pk = $1 AND task_index = $2 AND state = 'none'
-     RETURNING run_pk, task_index, map_index, task_id, dag_id",
+     RETURNING run_pk, task_index, map_index, task_id, dag_id, calls",
 )
 .batched(
     2,
@@ -154,7 +155,7 @@ const TI_MOVE: Stmt = Stmt::same(
         $6::bigint[], $7::bigint[]) WITH ORDINALITY \
         AS u(run_pk, task_index, state, reason, due, scheduled_at, ended_at, ord) \
         WHERE t.run_pk = u.run_pk AND t.task_index = u.task_index AND t.state = 'none' \
-        RETURNING u.ord, t.run_pk, t.task_index, t.map_index, t.task_id, t.dag_id",
+        RETURNING u.ord, t.run_pk, t.task_index, t.map_index, t.task_id, t.dag_id, t.calls",
 );
 
 /// An instance that was moved.
@@ -163,6 +164,8 @@ pub struct Moved {
     pub key: TiKey,
     pub task_id: String,
     pub dag_id: String,
+    /// The occasions on which somebody is called about it.
+    pub calls: Occasions,
 }
 
 /// Moves instances out of `none`; those that moved, in the order of their keys.
@@ -187,7 +190,8 @@ pub async fn move_tasks(tx: &Tx, moves: &[TaskMove]) -> Result<Vec<Moved>, Store
     let moved = rows.map(|row| {
         let mut c = row.columns("task_instance");
         let key = TiKey { run_pk: c.int()?, task_index: c.number()?, map_index: c.number()? };
-        Ok(Moved { key, task_id: c.text()?, dag_id: c.text()? })
+        let (task_id, dag_id) = (c.text()?, c.text()?);
+        Ok(Moved { key, task_id, dag_id, calls: Occasions::from_bits(c.int()?) })
     });
     let mut moved: Vec<Moved> = moved.collect::<Result<_, StoreError>>()?;
     moved.sort_unstable_by_key(|moved| moved.key);

@@ -210,6 +210,23 @@ outbox_take past limit now
 outbox_done n
 outbox_again n now word
 outbox_next
+*callback_insert id dag runid run name? map token0 =lost kind name json json =due past past past past? word?
+callback_targets = now limit
+~callback_due name now all
+callback_take id now past
+callback_delivered id now
+callback_failed id n =due past past? word
+callback_retry id now
+callback_next
+callback_get id
+callback_page = = dag all
+callback_counts
+callback_count_ended past
+callback_prune past limit
+*occasion_insert past =lost run task map token0 n word? json
+occasion_peek limit
+occasion_remove n
+occasion_any
 pool_list
 pool_slots pool
 ramp_next ramp
@@ -271,7 +288,7 @@ vitals_effects
 vitals_figures
 ~hold_of_dags
 hold_active
-*1run_insert dag runid n rtype slot? now? now? now json json word? name now
+*1run_insert dag runid n rtype slot? now? now? now json json word? name now n now?
 run_get dag runid
 run_take run
 run_by_pk run
@@ -288,6 +305,8 @@ run_reopen run
 run_set_unfinished run n
 run_overdue past limit
 run_next_deadline
+~run_alerts now all
+run_next_alert
 run_previous dag past flag
 run_list dag past run limit
 run_active dag limit
@@ -314,7 +333,7 @@ vault_delete name name
 vault_reseal name name word word
 signing_key_make uuid now
 signing_key_load
-*ti_insert run task map name dag istate n pool n n n flag recheck word? now? now?
+*ti_insert run task map name dag istate n pool n n n flag recheck word? now? now? n
 ti_get run task map
 ti_of_attempt token
 !ti_lock_task run task
@@ -354,17 +373,17 @@ xcom_of_run run
 /// What a play by chance comes to too seldom, with fixed values (`=`), on empty stores.
 pub(super) const SCENE: &str = "
 dag_upsert =d0 n n =0 =1 file name json word word n n cursor? now? now now name?
-run_insert =d0 =r0 n rtype now now? now? now json json word? name now
-run_insert =d0 =r1 n rtype now now? now? now json json word? name now
+run_insert =d0 =r0 n rtype now now? now? now json json word? name now n now?
+run_insert =d0 =r1 n rtype now now? now? now json json word? name now n now?
 run_start =1 now n now?
 run_end =1 =success now word =running
 run_reopen =1
 run_start =2 now n now?
-ti_insert =2 =0 =-1 name =d0 =none n pool n n n =0 =2 word? now? now?
+ti_insert =2 =0 =-1 name =d0 =none n pool n n n =0 =2 word? now? now? n
 run_older_than_waiting =d0
 run_places =d0 =2
-run_insert =d1 =r0 n =scheduled =4000000000 now? now? now json json word? name now
-run_insert =d1 =r1 n =scheduled =4000000000 now? now? now json json word? name now
+run_insert =d1 =r0 n =scheduled =4000000000 now? now? now json json word? name now n now?
+run_insert =d1 =r1 n =scheduled =4000000000 now? now? now json json word? name now n now?
 audit_doubled_slots =0 =9
 installation_make id now
 job_insert =00000000-0000-0000-0000-000000000001 =worker =running name name n n uuid name home name queue n n? n now now now? never flag =1 n
@@ -396,15 +415,15 @@ attempt_gone =1
 attempt_link =1 =00000000-0000-0000-0000-000000000001 =,group,
 attempt_gone_of =00000000-0000-0000-0000-000000000001
 attempt_page_ended =0 =,ended, = = limit
-ti_insert =2 =1 =-1 name =d0 =running n pool n n n =0 =0 word? now? now?
+ti_insert =2 =1 =-1 name =d0 =running n pool n n n =0 =0 word? now? now? n
 ti_checkpoint_set =2 =1 =-1 =0 word
 ti_checkpoint_get =2 =1 =-1
-ti_insert =2 =1 =0 name =d0 =none n pool n n n =0 =0 word? now? now?
+ti_insert =2 =1 =0 name =d0 =none n pool n n n =0 =0 word? now? now? n
 ti_change =2 =1 =0 =none =0 =up_for_retry =0 n n n n n n n n flag recheck =5 why outcome word? now? now? now? now?
 ti_retry_due =9 limit
-ti_insert =2 =2 =-1 name =d0 =scheduled n =p0 n n n =0 =0 word? now? now?
+ti_insert =2 =2 =-1 name =d0 =scheduled n =p0 n n n =0 =0 word? now? now? n
 ti_candidates =d0 =p0 =9 =0 =0 =-9 limit
-ti_insert =2 =3 =-1 name =d0 =none n pool n n n =0 =0 word? now? now?
+ti_insert =2 =3 =-1 name =d0 =none n pool n n n =0 =0 word? now? now? n
 ti_change =2 =3 =-1 =none =0 =deferred =3 =1 n n n n n =0 n flag recheck =5 why outcome word? now? now? now? now?
 trigger_insert =3 =2 =3 =-1 =d0 kind json json =1 =1 =5 =5 =5
 ti_timer_due =9 limit
@@ -433,8 +452,8 @@ hold_free =2
 pool_settled
 dag_upsert =d3 =1 =7 =0 =1 file name json word word n n cursor? now? now now name?
 retention_set_keep =d3 =7 =0
-run_insert =d3 =r0 =7 =scheduled =10 now? now? =10 json json word? name =10
-run_insert =d3 =r1 =7 =scheduled =20 now? now? =20 json json word? name =20
+run_insert =d3 =r0 =7 =scheduled =10 now? now? =10 json json word? name =10 n now?
+run_insert =d3 =r1 =7 =scheduled =20 now? now? =20 json json word? name =20 n now?
 run_start =5 now n now?
 run_end =5 =success =77 word =running
 retention_dags = =200 =100 =100 =9
@@ -450,4 +469,27 @@ retention_leave =9 now
 retention_left
 retention_size =9
 retention_key =9
+run_insert =d0 =r2 n =manual =1 now? now? =1 json json word? name =1 =32 =1
+run_next_alert
+run_alerts =9 =9
+callback_insert =c1 =d0 =r0 =1 name =-1 =3 =lost kind =t1 json json =due =1 =1 =1 past? word?
+callback_targets = =9 =9
+callback_due =t1 =9 =9
+callback_next
+callback_counts
+callback_take =c1 =5 =1
+callback_failed =c1 =0 =dead =5 =6 word
+callback_page = =dead =d0 =9
+callback_retry =c1 =7
+callback_delivered =c1 =8
+callback_get =c1
+callback_prune =99 =9
+occasion_insert =1 =lost =1 =0 =-1 =3 =1 word json
+occasion_any
+occasion_peek =9
+occasion_remove =1
+backfill_insert =d7 n past past reproc n flag json json n now name
+backfill_slot_insert =1 past saction run
+backfill_state =1 =running =completed =5 name?
+retention_backfill_slots =9 =9
 ";

@@ -1,0 +1,139 @@
+//! Carries callbacks out: requests and mails, each on a thread of its own with a limit on its time, so
+//! that no receiver, however slow, holds a thread that anything else needs. How many there are at once is
+//! the engine's to say.
+//!
+//! A text of a failure is kept and shown: it names hosts, never the rest of an address, which may be the
+//! secret of whoever receives.
+
+mod mail;
+mod request;
+mod smtp;
+
+use super::looker::rules;
+use super::serve;
+use crate::client::guarded;
+use crate::config::Settings;
+use fencepost_core::callback::{Address, Callback, Patience};
+use fencepost_core::connection::Connection;
+use fencepost_core::time::Span;
+use fencepost_engine::Cx;
+use fencepost_engine::callbacks::{CallbackPass, Courier, Delivery, Told};
+use fencepost_server::vault::Keyring;
+use fencepost_store::Store;
+use fencepost_store::query::vault;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// The courier of a process.
+struct HostCourier {
+    store: Store,
+    keyring: Arc<Keyring>,
+    agent: ureq::Agent,
+    mail: smtp::Server,
+    rules: guarded::Rules,
+}
+
+/// The pass, as configured; `url`: where people see the installation.
+pub(super) fn pass(
+    cx: &Cx,
+    settings: &Settings,
+    keyring: Arc<Keyring>,
+    url: Option<String>,
+) -> CallbackPass {
+    let tls = crate::client::tls("https://", None).ok().flatten();
+    let courier = HostCourier {
+        store: cx.store.clone(),
+        keyring,
+        agent: guarded::agent(rules(settings), tls),
+        mail: smtp::Server::of(settings),
+        rules: rules(settings),
+    };
+    let named = settings.text("server.url").map(ToOwned::to_owned).or(url);
+    let listens = settings.text("server.listen").unwrap_or("127.0.0.1:7373");
+    let default = Patience::default();
+    let tries = settings.text("callbacks.max_tries").and_then(|text| text.parse().ok());
+    let told = Told {
+        patience: Patience {
+            tries: tries.unwrap_or(default.tries),
+            age: settings.span("callbacks.max_age").unwrap_or(Span::from_hours(24)),
+        },
+        url: named.unwrap_or_else(|| format!("http://{listens}")).trim_end_matches('/').into(),
+    };
+    CallbackPass::new(Arc::new(courier), told)
+}
+
+/// Where a listener of this process is seen.
+pub(super) fn seen_at(settings: &Settings, listener: &serve::Listener) -> Option<String> {
+    Some(serve::for_tasks(settings, listener).url)
+}
+
+impl Courier for HostCourier {
+    fn deliver<'a>(
+        &'a self,
+        delivery: &'a Delivery,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
+        Box::pin(async move {
+            let connection = match named(&delivery.callback) {
+                Some(name) => Some(self.connection(name).await?),
+                None => None,
+            };
+            let delivery = delivery.clone();
+            let (agent, mail, rules) = (self.agent.clone(), self.mail.clone(), self.rules.clone());
+            on_a_thread(move || match &delivery.callback {
+                Callback::Webhook { .. } | Callback::Slack { .. } => {
+                    request::send(&agent, &delivery, connection.as_ref())
+                }
+                Callback::Email { .. } => {
+                    let server = match &connection {
+                        Some(connection) => mail.with(connection)?,
+                        None => mail,
+                    };
+                    smtp::send(&server, &rules, &mail::message(&delivery, &server)?)
+                }
+                Callback::TriggerDag { .. } => Err("the engine triggers runs by itself".into()),
+            })
+            .await
+        })
+    }
+}
+
+/// The connection that a callback names.
+fn named(callback: &Callback) -> Option<&str> {
+    match callback {
+        Callback::Webhook { to: Address::Connection(name), .. }
+        | Callback::Slack { to: Address::Connection(name), .. }
+        | Callback::Email { conn: Some(name), .. } => Some(name),
+        Callback::Webhook { .. }
+        | Callback::Slack { .. }
+        | Callback::Email { .. }
+        | Callback::TriggerDag { .. } => None,
+    }
+}
+
+impl HostCourier {
+    async fn connection(&self, name: &str) -> Result<Connection, String> {
+        let failed = |error: fencepost_store::StoreError| error.to_string();
+        let tx = self.store.read("connection_of_callback").await.map_err(failed)?;
+        let found = vault::get(&tx, "connection", name).await.map_err(failed)?;
+        drop(tx);
+        let entry = found.ok_or_else(|| {
+            format!("there is no connection `{name}`: fencepost connections set {name} URI")
+        })?;
+        let text = self.keyring.open("connection", name, &entry.sealed);
+        let text = text.map_err(|error| format!("connection `{name}`: {error}"))?;
+        let value = serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
+        Connection::from_json(&value).map_err(|error| format!("connection `{name}`: {error}"))
+    }
+}
+
+async fn on_a_thread(
+    work: impl FnOnce() -> Result<(), String> + Send + 'static,
+) -> Result<(), String> {
+    let (done, went) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("callback".into());
+    // Whoever asked may be gone: then nobody is told, and the row is due again.
+    let spawned = thread.spawn(move || drop(done.send(work())));
+    spawned.map_err(|error| format!("no thread for the delivery: {error}"))?;
+    went.await.unwrap_or_else(|_| Err("the delivery ended by a panic".into()))
+}
