@@ -86,7 +86,7 @@ fn exit_codes_mean_what_the_table_says() {
         ("skip", "exit 99", "skipped", "exit", "none"),
         ("tempfail", "exit 75", "failed", "exit", "user"),
         ("fenced", "exit 76", "failed", "fence_conflict", "user"),
-        ("defer", "exit 100", "failed", "not_supported", "user"),
+        ("defer", "exit 100", "failed", "no_defer_file", "user"),
         ("missing", "/does/not/exist", "failed", "could_not_exec", "user"),
         ("killed", "kill -KILL $$", "failed", "signal", "user"),
         (
