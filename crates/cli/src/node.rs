@@ -147,12 +147,7 @@ impl Node {
         let listener = serve::bind(settings).await?;
         let scraped = serve::bind_metrics(settings).await?;
         worker_settings.api = Some(serve::for_tasks(settings, &listener));
-        let callbacks = courier::pass(
-            &cx,
-            settings,
-            Arc::clone(&keyring),
-            courier::seen_at(settings, &listener),
-        );
+        let callbacks = courier::beside(&cx, settings, &keyring, &listener);
         let (stop, stopped) = watch::channel(false);
         let host = host(&options, &home)?;
         let who = identity::identity(&surroundings::uuid(), &home, settings);
@@ -177,15 +172,9 @@ impl Node {
             let pinger = Pinger { health: Arc::clone(&health), meters, journal };
             pinger.start(settings, stopped.clone())?;
         }
-        let perform = effects::perform(path.clone());
         let watcher = Some(triggerer::watcher(settings));
-        let passes = spawn_passes(
-            &cx,
-            (perform, watcher, callbacks),
-            keep(settings),
-            &health,
-            stopped.clone(),
-        );
+        let own = (effects::perform(path.clone()), watcher, callbacks);
+        let passes = spawn_passes(&cx, own, keep(settings), &health, stopped.clone());
         let turns = tokio::spawn(turn(Arc::clone(&home)));
         home_upkeep::begin(settings, path, false);
         ensure_owner_token(&cx, &path.join("token"))

@@ -52,7 +52,7 @@ impl Resolver for Guarded {
         };
         let found = DefaultResolver::default().resolve(uri, config, timeout)?;
         // One forbidden address is enough: which of them is dialled is not ours to say.
-        for address in found.iter() {
+        for address in &found {
             self.rules.judge(&host, address.ip()).map_err(refused)?;
         }
         Ok(found)

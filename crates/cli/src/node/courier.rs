@@ -63,9 +63,15 @@ pub(super) fn pass(
     CallbackPass::new(Arc::new(courier), told)
 }
 
-/// Where a listener of this process is seen.
-pub(super) fn seen_at(settings: &Settings, listener: &serve::Listener) -> Option<String> {
-    Some(serve::for_tasks(settings, listener).url)
+/// The pass of a process that serves people on a listener.
+pub(super) fn beside(
+    cx: &Cx,
+    settings: &Settings,
+    keyring: &Arc<Keyring>,
+    listener: &serve::Listener,
+) -> CallbackPass {
+    let url = serve::for_tasks(settings, listener).url;
+    pass(cx, settings, Arc::clone(keyring), Some(url))
 }
 
 impl Courier for HostCourier {

@@ -190,7 +190,7 @@ impl Reader {
             (Some(url), None) => {
                 let is_url = url.starts_with("http://") || url.starts_with("https://");
                 let is_short = url.len() <= URL_MAX && !url.contains(char::is_control);
-                if !(is_url && is_short) && !self.is_open(&url) {
+                if !(self.is_open(&url) || is_url && is_short) {
                     return Err(bad("url", "must begin with http:// or https://"));
                 }
                 Ok(Address::Url(url))

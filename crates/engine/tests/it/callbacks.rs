@@ -48,7 +48,7 @@ async fn each_occasion_is_told_once_to_whom_it_concerns() {
     world.script(|what| match (what.task_id.as_str(), what.attempt) {
         ("bad", _) => exit(1),
         ("again", 1) => exit(3),
-        ("lost", 1) | ("held", 1) => gone(),
+        ("lost" | "held", 1) => gone(),
         ("asks", _) => exit(99),
         _ => exit(0),
     });

@@ -79,9 +79,7 @@ fn handle(call: &Call) -> Answering<'_> {
         "incident_show" => boxed(|| incidents::show(call)),
         "incident_close" => boxed(|| incidents::close(call)),
         name if name.starts_with("backfill_") => of_backfills(call),
-        "callback_list" => boxed(|| callbacks::list(call)),
-        "callback_show" => boxed(|| callbacks::show(call)),
-        "callback_retry" => boxed(|| callbacks::retry(call)),
+        name if name.starts_with("callback_") => of_callbacks(call),
         "held_list" => boxed(|| held::list(call)),
         "held_resolve" => boxed(|| held::resolve(call)),
         "events" => boxed(|| events::list(call)),
@@ -89,20 +87,6 @@ fn handle(call: &Call) -> Answering<'_> {
         "pool_show" => boxed(|| pools::show(call)),
         "pool_put" => boxed(|| pools::put(call)),
         "pool_delete" => boxed(|| pools::delete(call)),
-        "variable_list" => boxed(|| vault::list(call, Kind::Variable)),
-        "variable_show" => boxed(|| vault::show(call, Kind::Variable)),
-        "variable_put" => boxed(|| vault::put(call, Kind::Variable)),
-        "variable_delete" => boxed(|| vault::delete(call, Kind::Variable)),
-        "connection_list" => boxed(|| vault::list(call, Kind::Connection)),
-        "connection_show" => boxed(|| vault::show(call, Kind::Connection)),
-        "connection_put" => boxed(|| vault::put(call, Kind::Connection)),
-        "connection_delete" => boxed(|| vault::delete(call, Kind::Connection)),
-        "secret_list" => boxed(|| vault::list(call, Kind::Secret)),
-        "secret_show" => boxed(|| vault::show(call, Kind::Secret)),
-        "secret_put" => boxed(|| vault::put(call, Kind::Secret)),
-        "secret_delete" => boxed(|| vault::delete(call, Kind::Secret)),
-        "connection_test" => boxed(|| connections::test(call)),
-        "vault_rotate" => boxed(|| vault::rotate(call)),
         "worker_list" => boxed(|| workers::list(call)),
         "worker_show" => boxed(|| workers::show(call)),
         "worker_drain" => boxed(|| workers::drain(call)),
@@ -119,6 +103,35 @@ fn handle(call: &Call) -> Answering<'_> {
         "doctor" => boxed(|| system::doctor(call)),
         "config" => boxed(|| ready(system::config(call))),
         "openapi" => boxed(|| ready(openapi::show())),
+        _ => of_the_vault(call),
+    }
+}
+
+fn of_the_vault(call: &Call) -> Answering<'_> {
+    match call.route.name {
+        "variable_list" => boxed(|| vault::list(call, Kind::Variable)),
+        "variable_show" => boxed(|| vault::show(call, Kind::Variable)),
+        "variable_put" => boxed(|| vault::put(call, Kind::Variable)),
+        "variable_delete" => boxed(|| vault::delete(call, Kind::Variable)),
+        "connection_list" => boxed(|| vault::list(call, Kind::Connection)),
+        "connection_show" => boxed(|| vault::show(call, Kind::Connection)),
+        "connection_put" => boxed(|| vault::put(call, Kind::Connection)),
+        "connection_delete" => boxed(|| vault::delete(call, Kind::Connection)),
+        "secret_list" => boxed(|| vault::list(call, Kind::Secret)),
+        "secret_show" => boxed(|| vault::show(call, Kind::Secret)),
+        "secret_put" => boxed(|| vault::put(call, Kind::Secret)),
+        "secret_delete" => boxed(|| vault::delete(call, Kind::Secret)),
+        "connection_test" => boxed(|| connections::test(call)),
+        "vault_rotate" => boxed(|| vault::rotate(call)),
+        _ => nobody(call),
+    }
+}
+
+fn of_callbacks(call: &Call) -> Answering<'_> {
+    match call.route.name {
+        "callback_list" => boxed(|| callbacks::list(call)),
+        "callback_show" => boxed(|| callbacks::show(call)),
+        "callback_retry" => boxed(|| callbacks::retry(call)),
         _ => nobody(call),
     }
 }

@@ -40,7 +40,11 @@ pub(super) fn send(
     headers.extend(own);
     let (kind, bytes) = match body {
         Value::String(text) => ("text/plain; charset=utf-8", text.into_bytes()),
-        other => ("application/json", other.to_string().into_bytes()),
+        body @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::Array(_)
+        | Value::Object(_)) => ("application/json", body.to_string().into_bytes()),
     };
     let has_body = !matches!(method, "GET" | "DELETE");
     let method = Method::from_bytes(method.as_bytes()).map_err(|error| error.to_string())?;
@@ -211,11 +215,9 @@ mod tests {
     fn what_is_no_success_is_said_without_the_address() {
         let refused = sent("http://127.0.0.1:9/secret", "").unwrap_err();
         assert!(refused.contains("no public address") && !refused.contains("secret"), "{refused}");
-        let long = Box::leak(
-            [b"HTTP/1.1 500 No\r\nContent-Length: 10000000\r\n\r\n".as_slice(), &[b'x'; 90_000]]
-                .concat()
-                .into_boxed_slice(),
-        );
+        let mut long = b"HTTP/1.1 500 No\r\nContent-Length: 10000000\r\n\r\n".to_vec();
+        long.resize(90_000, b'x');
+        let long: &'static [u8] = Vec::leak(long);
         for (answer, why) in [
             (
                 b"HTTP/1.1 404 No\r\nContent-Length: 8\r\n\r\nno\nhook!".as_slice(),
