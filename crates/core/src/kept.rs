@@ -157,7 +157,8 @@ fn forms(text: &str) -> Vec<String> {
 /// As JSON writes it where only ASCII may stand.
 fn escaped(c: char) -> String {
     let mut units = [0; 2];
-    c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    let add = |text: String, unit: &mut u16| text + &format!("\\u{unit:04x}");
+    c.encode_utf16(&mut units).iter_mut().fold(String::new(), add)
 }
 
 /// The name that a text begins with, as an attribute or as an item.

@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_command_gives_what_it_prints_or_says_why_not() {
-        let long = Duration::from_secs(60);
+        let long = Duration::from_mins(1);
         assert_eq!(run("echo a; echo b >&2", 100, long).unwrap(), "a\n");
         assert_eq!(run("echo ${HOME-none}", 100, long).unwrap(), "none\n");
         let failed = run("echo locked >&2; exit 3", 100, long).unwrap_err();

@@ -63,15 +63,13 @@ impl Masker {
                 self.held = rest.to_vec();
                 break;
             }
-            match self.secrets.iter().find(|secret| rest.starts_with(secret)) {
-                Some(secret) => {
-                    shown.extend_from_slice(MASK);
-                    at += secret.len();
-                }
-                None => {
-                    shown.push(rest[0]);
-                    at += 1;
-                }
+            let hidden = self.secrets.iter().find(|secret| rest.starts_with(secret));
+            if let Some(secret) = hidden {
+                shown.extend_from_slice(MASK);
+                at += secret.len();
+            } else {
+                shown.push(rest[0]);
+                at += 1;
             }
         }
         shown

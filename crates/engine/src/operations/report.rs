@@ -102,7 +102,7 @@ async fn report_once(
 ) -> Result<Vec<Answer>, EngineError> {
     let tx = cx.store.begin("report").await?;
     let deferrals = Deferrals::begin(cx, &tx, job_id, reports).await?;
-    let mut batch = Batch { deferrals, hands_back, ..Batch::load(cx, &tx, reports).await? };
+    let mut batch = Batch { hands_back, deferrals, ..Batch::load(cx, &tx, reports).await? };
     batch.read_deferrals(&tx, reports).await?;
     if let Some(known) = evidence {
         let mut known = known.clone();

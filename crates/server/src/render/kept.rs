@@ -78,13 +78,11 @@ impl Opened {
 
     fn source(&self, variable: &str, source: &SecretSource) -> Result<SecretFrom, TemplateError> {
         Ok(match source {
-            SecretSource::Store(name) => match self.secrets.get(name) {
-                Some(text) => SecretFrom::Value(text.clone()),
-                None => {
-                    let field = format!("secrets.{variable}");
-                    return Err(self.missing(&field, Kind::Secret, name));
-                }
-            },
+            SecretSource::Store(name) => {
+                let field = format!("secrets.{variable}");
+                let missing = || self.missing(&field, Kind::Secret, name);
+                SecretFrom::Value(self.secrets.get(name).cloned().ok_or_else(missing)?)
+            }
             SecretSource::Env(name) => SecretFrom::Env(name.clone()),
             SecretSource::File(path) => SecretFrom::File(path.clone()),
             SecretSource::Exec(command) => SecretFrom::Exec(command.clone()),

@@ -74,7 +74,9 @@ fn assert_shared(log: &[(String, String, bool)]) {
         log.iter().filter(|(_, _, begins)| *begins).map(|(dag, _, _)| dag.as_str()).collect();
     let window = SLOTS * 10;
     let mut left: BTreeMap<&str, usize> = BTreeMap::new();
-    starts.iter().for_each(|dag| *left.entry(dag).or_default() += 1);
+    for dag in &starts {
+        *left.entry(dag).or_default() += 1;
+    }
     assert_eq!(left.len(), DAGS.len());
     // The end is left out: then some have nothing more to do.
     let busy = starts.len() * 3 / 4;
