@@ -393,7 +393,8 @@ mod tests {
             let public = route.permission == Permission::Public;
             assert_eq!(Role::Worker.allows(route.permission), public, "{}", route.name);
             assert!(Role::Admin.allows(route.permission));
-            if route.method != Method::Get {
+            // A preview writes nothing; it is asked with a body.
+            if route.method != Method::Get && !route.name.ends_with("_preview") {
                 assert!(!Role::Viewer.allows(route.permission), "{}", route.name);
             }
         }

@@ -15,7 +15,7 @@ is started again, and finds what came in the file $FENCEPOST_DEFER_EVENT_FILE.
 
 Examples:
   [ -n \"${FENCEPOST_DEFER_EVENT_FILE:-}\" ] || exec fencepost defer --file /in/ready --timeout 3h
-  exec fencepost defer --interval 10m --context \"{\\\"job\\\": 4711}\"
+  exec fencepost defer --interval 10m --memo \"{\\\"job\\\": 4711}\"
   exec fencepost defer --wait \"{\\\"approval\\\": \\\"Ship it?\\\"}\"")]
 pub(crate) struct Defer {
     /// Until an instant
@@ -41,7 +41,7 @@ pub(crate) struct Defer {
     poke_interval: Option<String>,
     /// What the resumed attempt is to be told again
     #[arg(long, value_name = "JSON")]
-    context: Option<String>,
+    memo: Option<String>,
 }
 
 /// Does it.
@@ -84,8 +84,8 @@ fn wait(args: Defer) -> Outcome<Value> {
             out.insert(key.into(), json!(value));
         }
     }
-    if let Some(context) = &args.context {
-        out.insert("context".into(), read("--context", context)?);
+    if let Some(context) = &args.memo {
+        out.insert("context".into(), read("--memo", context)?);
     }
     Ok(Value::Object(out))
 }
