@@ -147,6 +147,9 @@ pub struct Work {
     /// The whole set of parameters, and of upstream outputs, as JSON.
     pub params: Value,
     pub inputs: Value,
+    /// What made the run, by asset, if events of assets did.
+    #[serde(default)]
+    pub asset_events: Option<Value>,
     /// `None`: the attempt's own work directory.
     pub working_dir: Option<String>,
     pub run_as_user: Option<String>,

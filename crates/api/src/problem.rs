@@ -55,6 +55,7 @@ codes! {
     NoSuchIncident "no-such-incident" 404 "There is no such incident";
     NoSuchBackfill "no-such-backfill" 404 "There is no such backfill";
     NoSuchCallback "no-such-callback" 404 "There is no such callback";
+    NoSuchAsset "no-such-asset" 404 "There is no such asset";
     NoSuchToken "no-such-token" 404 "There is no such API token";
     MethodNotAllowed "method-not-allowed" 405 "The resource has no such method";
     RunExists "run-exists" 409 "The run exists already";

@@ -10,6 +10,7 @@ mod environment;
 mod error;
 mod exit;
 mod global;
+mod http_task;
 mod nearest;
 mod node;
 mod output;
@@ -20,14 +21,14 @@ mod watch;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The shim is a program of its own in the same file, started for every attempt: it comes before
-/// everything else, and is no verb.
+/// The shim is a program of its own in the same file, started for every attempt, and so is the process of an `http`
+/// task: they come before everything else, and are no verbs.
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|verb| verb == "shim")
-        && let Some(dir) = arguments.next()
-    {
-        return fencepost_worker::shim::main(Path::new(&dir));
+    let (verb, place) = (arguments.next(), arguments.next());
+    match (verb.as_ref().and_then(|verb| verb.to_str()), place) {
+        (Some("shim"), Some(dir)) => fencepost_worker::shim::main(Path::new(&dir)),
+        (Some("http-task"), Some(file)) => http_task::main(Path::new(&file)),
+        _ => cli::run(std::env::args_os()),
     }
-    cli::run(std::env::args_os())
 }

@@ -4,11 +4,13 @@
 //! the graph has no cycle. Tasks are kept in the order of the file; an edge is a pair of indexes.
 //! Templates (Jinja) are kept as text: they are rendered when an attempt is claimed.
 
+mod action;
 mod called;
 mod graph;
 mod group;
 mod output;
 
+pub use action::{Action, TriggerDag};
 pub use graph::{
     DagError, INSTANCES_MAX, TASKS_MAX, ancestors, descendants, downstream_edges, priority_weights,
     topological_order,
@@ -256,6 +258,10 @@ pub struct Task {
     pub env: Vec<(String, String)>,
     /// It goes over what the DAG gives every task.
     pub access: Access,
+    /// Assets that it reads; shown, and nothing more.
+    pub inlets: Vec<String>,
+    /// Assets of which its success is an event each.
+    pub outlets: Vec<String>,
     /// Declared outputs and their types; empty: any.
     pub outputs: Vec<(String, OutputType)>,
     /// A template; `None`: the attempt's own work directory.
@@ -303,6 +309,8 @@ impl Task {
             skip_exit_codes: vec![99],
             env: Vec::new(),
             access: Access::default(),
+            inlets: Vec::new(),
+            outlets: Vec::new(),
             outputs: Vec::new(),
             working_dir: None,
             shell: ["bash", "-euo", "pipefail"].map(String::from).to_vec(),
@@ -331,7 +339,7 @@ impl Task {
                 let named = [Some(&of.dag_id), of.run_id.as_ref(), of.logical_date.as_ref()];
                 values.chain(named.into_iter().flatten().map(Into::into)).collect()
             }
-            Action::Wait(written) => vec![written.to_string().into()],
+            Action::Http(written) | Action::Wait(written) => vec![written.to_string().into()],
             Action::Python(_) | Action::Noop => Vec::new(),
         };
         let lists = self.expand.iter().filter_map(|(_, elements)| match elements {
@@ -377,35 +385,6 @@ pub enum Elements {
     List(Vec<Value>),
     /// A Jinja expression in `{{ }}` that gives a list.
     Template(String),
-}
-
-/// What a task does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// A shell script (a template).
-    Run(String),
-    /// A program and its arguments (templates), without a shell.
-    Command(Vec<String>),
-    /// A Python function, `module:function`.
-    Python(String),
-    /// A run of another DAG, made in the commit in which the task succeeds.
-    TriggerDag(TriggerDag),
-    /// A wait, as the file wrote it (its texts are templates); see [`crate::wait`].
-    Wait(Value),
-    /// Nothing: it succeeds when its turn comes, without an attempt.
-    Noop,
-}
-
-/// The run that a task triggers; all text is a template.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TriggerDag {
-    pub dag_id: String,
-    /// `None`: an id of its own, as for a person's trigger.
-    pub run_id: Option<String>,
-    /// `None`: the instant at which it is made.
-    pub logical_date: Option<String>,
-    /// Values; one that is an expression in `{{ }}` keeps the type of what it gives.
-    pub params: Vec<(String, Value)>,
 }
 
 /// Where a task may run, and how many of it.

@@ -4,12 +4,14 @@
 //! randomness are arguments. Domain types carry no serde; `serde_json::Value` appears only as the
 //! JSON value of a user (params, `expand` elements, outputs).
 
+pub mod asset;
 pub mod audit;
 pub mod callback;
 pub mod connection;
 pub mod dag;
 pub mod guard;
 pub mod hook;
+pub mod http_task;
 pub mod id;
 pub mod kept;
 pub mod lease;

@@ -10,6 +10,8 @@
 //!
 //! Catch-up is not decided here: the scheduler asks for all due slots or for the newest one.
 
+use crate::asset::Condition;
+
 mod calendar;
 mod cron;
 mod policy;
@@ -61,6 +63,23 @@ pub enum Schedule {
     Every(Span),
     /// Once.
     At(Timestamp),
+    /// Whenever new events of assets meet the condition.
+    Assets(Condition),
+}
+
+impl Schedule {
+    /// Whether it is due at instants.
+    pub const fn has_slots(&self) -> bool {
+        !matches!(self, Self::Manual | Self::Assets(_))
+    }
+
+    /// The condition over assets, if it is one.
+    pub const fn assets(&self) -> Option<&Condition> {
+        match self {
+            Self::Assets(condition) => Some(condition),
+            Self::Manual | Self::Cron(_) | Self::Every(_) | Self::At(_) => None,
+        }
+    }
 }
 
 /// What the logical date of a slot is.

@@ -55,6 +55,11 @@ pub enum Wait {
     File(String),
     Http(Http),
     External(External),
+    /// An event of an asset at or after an instant.
+    Asset {
+        name: String,
+        since: Timestamp,
+    },
     Approval(Approval),
 }
 
@@ -115,13 +120,14 @@ impl Wait {
             Self::Http(_) => "http",
             Self::External(External { task_id: Some(_), .. }) => "external_task",
             Self::External(_) => "external_run",
+            Self::Asset { .. } => "asset",
             Self::Approval(_) => "approval",
         }
     }
 
     /// Whether somebody has to look at it again and again.
     pub const fn is_looked_at(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Http(_) | Self::External(_))
+        matches!(self, Self::File(_) | Self::Http(_) | Self::External(_) | Self::Asset { .. })
     }
 
     /// In words, for people.
@@ -139,6 +145,7 @@ impl Wait {
                 let states = other.allowed_states.join(" or ");
                 format!("waits for {} {run}{task} to be {states}", other.dag_id)
             }
+            Self::Asset { name, since } => format!("waits for an event of {name} since {since}"),
             Self::Approval(approval) => format!("waits for a person: {}", approval.subject),
         }
     }
@@ -154,7 +161,11 @@ impl Waiting {
     pub fn due_at(&self, deadline: Option<Timestamp>) -> Option<Timestamp> {
         match self.wait {
             Wait::Until(at) => Some(deadline.map_or(at, |deadline| deadline.min(at))),
-            Wait::File(_) | Wait::Http(_) | Wait::External(_) | Wait::Approval(_) => deadline,
+            Wait::File(_)
+            | Wait::Http(_)
+            | Wait::External(_)
+            | Wait::Asset { .. }
+            | Wait::Approval(_) => deadline,
         }
     }
 
@@ -166,6 +177,7 @@ impl Waiting {
             | Wait::File(_)
             | Wait::Http(_)
             | Wait::External(_)
+            | Wait::Asset { .. }
             | Wait::Approval(_) => How::TimedOut,
         }
     }

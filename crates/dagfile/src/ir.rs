@@ -134,6 +134,7 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
         Action::Command(words) => out.insert("command".into(), json!(words)),
         Action::Python(path) => out.insert("python".into(), json!(path)),
         Action::TriggerDag(of) => out.insert("trigger_dag".into(), trigger(of)),
+        Action::Http(written) => out.insert("http".into(), written.clone()),
         Action::Wait(written) => out.insert("wait".into(), written.clone()),
         Action::Noop => out.insert("noop".into(), json!(true)),
     };
@@ -159,6 +160,11 @@ fn task(task: &Task, defaults: &Map<String, Value>, dag: &Dag) -> Value {
         out.insert("env".into(), env(&task.env));
     }
     put_access(&task.access, &mut out);
+    for (name, assets) in [("inlets", &task.inlets), ("outlets", &task.outlets)] {
+        if !assets.is_empty() {
+            out.insert(name.into(), json!(assets));
+        }
+    }
     if !task.outputs.is_empty() {
         let output = |(name, of): &(String, OutputType)| (name.clone(), json!(of.as_str()));
         out.insert("outputs".into(), task.outputs.iter().map(output).collect());

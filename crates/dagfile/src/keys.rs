@@ -71,11 +71,15 @@ pub(crate) enum Shape {
     DefaultArgs,
     Expand,
     Outputs,
+    /// Names or URIs of assets.
+    Assets,
     RetryPolicy,
     /// A program with arguments, as text or as a list.
     Program,
     /// The name of a DAG, or what its run is like.
     TriggerDag,
+    /// A URL, or a request.
+    Http,
     /// What a deferred task waits for.
     Wait,
     /// A list of callbacks.

@@ -4,12 +4,14 @@
 //! whether there is a DAG in the end is decided by the number of errors alone.
 
 mod access;
+mod assets;
 mod callbacks;
 mod edges;
 mod env;
 mod expand;
 mod fields;
 mod groups;
+mod http;
 mod identifiers;
 mod outputs;
 mod params;
@@ -194,7 +196,7 @@ fn retention(
     let place = fields.get("retention")?.entry.value.place;
     let every = match schedule {
         Schedule::Every(span) => Some(("schedule", *span)),
-        Schedule::Manual | Schedule::Cron(_) | Schedule::At(_) => None,
+        Schedule::Manual | Schedule::Cron(_) | Schedule::At(_) | Schedule::Assets(_) => None,
     };
     let timeout = dagrun_timeout.map(|span| ("dagrun_timeout", span));
     if let Some((key, span)) = [timeout, every].into_iter().flatten().find(|(_, s)| *s > retention)

@@ -7,6 +7,7 @@ use crate::keys::{self, ACTIONS, Key, Level, Shape};
 use crate::params::{KEYWORDS, TYPES};
 use crate::read::output_types;
 use fencepost_core::callback::{DEADLINE_KEYS, KINDS, keys_of};
+use fencepost_core::http_task;
 use fencepost_core::schedule::Cron;
 use fencepost_core::wait::KEYS;
 use serde_json::{Map, Value, json};
@@ -30,6 +31,7 @@ pub fn schema() -> Value {
         "duration": duration(),
         "retry_rule": retry_rule(),
         "param": param(),
+        "assets": assets(),
     });
     root
 }
@@ -99,6 +101,9 @@ fn shape(shape: Shape) -> Value {
             let types: Vec<&str> = output_types().map(|(name, _)| name).collect();
             map_of(IDENTIFIER, &json!({ "enum": types }))
         }
+        Shape::Assets => {
+            json!({ "type": "array", "items": { "type": "string" }, "uniqueItems": true })
+        }
         Shape::RetryPolicy => {
             json!({ "type": "array", "items": { "$ref": "#/definitions/retry_rule" } })
         }
@@ -117,6 +122,7 @@ fn shape(shape: Shape) -> Value {
         Shape::Wait => wait(),
         Shape::Callbacks => callbacks(),
         Shape::Deadline => deadline(),
+        Shape::Http => http(),
         Shape::True => json!({ "const": true }),
         Shape::Later => json!({ "x-since": "later" }),
     }
@@ -161,8 +167,21 @@ fn schedule() -> Value {
         { "type": "array", "items": cron, "minItems": 1 },
         rule("every", json!({ "$ref": "#/definitions/duration" })),
         rule("at", json!({ "type": "string" })),
-        rule("assets", json!({ "x-since": "later" })),
+        rule("assets", json!({ "$ref": "#/definitions/assets" })),
     ]})
+}
+
+/// A condition over assets.
+fn assets() -> Value {
+    let many =
+        json!({ "type": "array", "items": { "$ref": "#/definitions/assets" }, "minItems": 1 });
+    let of = |word: &str| {
+        json!({
+            "type": "object", "additionalProperties": false,
+            "required": [word], "properties": { word: many },
+        })
+    };
+    json!({ "anyOf": [{ "type": "string" }, many, of("all"), of("any")] })
 }
 
 fn wait() -> Value {
@@ -208,6 +227,17 @@ fn deadline() -> Value {
         "type": "object", "additionalProperties": false,
         "required": ["callback"], "properties": properties,
     })
+}
+
+fn http() -> Value {
+    let key = |(name, doc): &(&str, &str)| ((*name).to_owned(), json!({ "description": doc }));
+    let properties: Map<String, Value> = http_task::KEYS.iter().map(key).collect();
+    json!({ "anyOf": [{ "type": "string" }, {
+        "type": "object",
+        "properties": properties,
+        "required": ["url"],
+        "additionalProperties": false,
+    }] })
 }
 
 fn retry_rule() -> Value {

@@ -63,6 +63,8 @@ pub enum Refusal {
     NoWorker(String),
     #[error("there is no backfill {0}")]
     NoBackfill(i64),
+    #[error("there is no asset `{0}`: no DAG names it")]
+    NoAsset(String),
     #[error("a backfill of `{0}` is under way: wait for it, or cancel it")]
     BackfillUnderWay(String),
     #[error("there is no callback `{0}`")]

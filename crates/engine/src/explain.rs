@@ -1,6 +1,7 @@
 //! Why is it not running: the gates between a task instance and its start, in their order; the same of
 //! a run, and of a DAG that makes none.
 
+mod assets;
 mod dag;
 mod deferred;
 mod files;

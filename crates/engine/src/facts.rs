@@ -23,6 +23,8 @@ pub struct Facts {
     pub outputs: Outputs,
     /// What is kept for its task, sealed.
     pub kept: Vec<Sealed>,
+    /// What made the run, by asset ([`crate::assets::triggering`]).
+    pub asset_events: Map<String, Value>,
     /// The attempt: its id, its number, and how the one before it ended.
     pub attempt: Option<AttemptFacts>,
     /// What happened: for callbacks only.
@@ -161,5 +163,6 @@ pub async fn load(tx: &Tx, catalog: &Catalog, run: Run, ti: Ti) -> Result<Facts,
     let reader = Reader { version: &version, run_pk: run.run_pk, task_index: ti.key.task_index };
     let outputs = outputs_for(tx, &[reader]).await?.pop().unwrap_or_default();
     let kept = kept_for(tx, &[reader]).await?.pop().unwrap_or_default();
-    Ok(Facts { version, run, ti, outputs, kept, attempt: None, telling: None })
+    let asset_events = crate::assets::triggering(tx, &run).await?;
+    Ok(Facts { version, run, ti, outputs, kept, asset_events, attempt: None, telling: None })
 }

@@ -7,6 +7,7 @@
 //!
 //! Deliberately absent: SQL text, HTTP, clocks, randomness, files, processes.
 
+pub mod assets;
 pub mod callbacks;
 pub mod catalog;
 pub mod contention;

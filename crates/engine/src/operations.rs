@@ -2,6 +2,7 @@
 //! compare-and-set, with its lines in the transition log.
 
 pub mod answer;
+pub mod assets;
 pub mod attempt_calls;
 pub mod backfill;
 pub mod beat;

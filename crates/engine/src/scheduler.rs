@@ -1,5 +1,6 @@
 //! The scheduler's pass: slots become runs, runs start, ends move forward, retries come back.
 
+mod assets;
 mod backfill;
 mod create;
 mod forward;
@@ -31,6 +32,7 @@ impl Pass for Scheduler {
     ) -> Pin<Box<dyn Future<Output = Result<Report, EngineError>> + Send + 'a>> {
         Box::pin(async move {
             let mut report = create::create_runs(cx).await?;
+            report.merge(assets::create_runs(cx).await?);
             report.merge(retries::bring_back(cx).await?);
             report.merge(start::start_runs(cx).await?);
             report.merge(backfill::backfills(cx).await?);

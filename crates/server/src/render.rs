@@ -1,5 +1,6 @@
 //! From the facts of an attempt to what its worker runs: templates rendered, environment made.
 
+mod http;
 mod kept;
 
 use crate::auth::hex;
@@ -7,6 +8,7 @@ use crate::vault::Keyring;
 use fencepost_api::execution::Work;
 use fencepost_core::dag::{Action, Containment, OnDisconnect, Task};
 use fencepost_core::plan::runs::map_element;
+use fencepost_core::state::RunType;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_dagfile::template::{
     AttemptFacts, Context, Happened, HappenedTo, Kept, ShortDates, TemplateError, evaluate, render,
@@ -25,6 +27,10 @@ const SHELL: [&str; 4] = ["bash", "-euo", "pipefail", "--"];
 const PYTHON: &str = "python3";
 /// What it runs: it calls the function.
 const CALL: &str = include_str!("render/task.py");
+/// The worker's own program, seen from the process that becomes the task's.
+const OWN: &str = "/proc/self/exe";
+/// What it does then; no verb.
+const HTTP_TASK: &str = "http-task";
 /// Values larger than this are only in the file of inputs or params.
 const VARIABLE_MAX: usize = 8 << 10;
 
@@ -116,6 +122,7 @@ fn context(facts: &Facts, kept: Kept) -> Context {
         params: object(&run.params),
         conf: object(&run.conf),
         outputs: facts.outputs.clone(),
+        asset_events: facts.asset_events.clone(),
         mapped: task.map(|task| mapped(task, ti)).unwrap_or_default(),
         attempt,
         kept,
@@ -173,6 +180,7 @@ fn work(facts: &Facts, context: &Context, given: Given) -> Result<Work, Template
         Action::Run(_)
         | Action::Command(_)
         | Action::TriggerDag(_)
+        | Action::Http(_)
         | Action::Wait(_)
         | Action::Noop => None,
     };
@@ -183,6 +191,8 @@ fn work(facts: &Facts, context: &Context, given: Given) -> Result<Work, Template
         env,
         params: facts.run.params.clone(),
         inputs: serde_json::to_value(&facts.outputs).unwrap_or_default(),
+        asset_events: (facts.run.run_type == RunType::AssetTriggered)
+            .then(|| Value::Object(facts.asset_events.clone())),
         working_dir: working_dir.map(|dir| render("working_dir", dir, context)).transpose()?,
         run_as_user: task.run_as_user.clone(),
         containment: containment(task.containment).into(),
@@ -226,6 +236,10 @@ fn action(task: &Task, context: &Context) -> Result<Rendered, TemplateError> {
             Ok((argv.iter().map(one).collect::<Result<_, _>>()?, None))
         }
         Action::Python(_) => Ok((vec![PYTHON.into(), "-u".into()], Some(CALL.into()))),
+        Action::Http(written) => {
+            let request = http::rendered(written, context)?;
+            Ok((vec![OWN.into(), HTTP_TASK.into()], Some(request.to_string())))
+        }
         // A wait has no process: its attempt ends where it is made.
         Action::TriggerDag(_) | Action::Wait(_) | Action::Noop => Ok((vec!["true".into()], None)),
     }

@@ -36,6 +36,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0014_vault.sql"),
     include_str!("migrations/0015_triggers.sql"),
     include_str!("migrations/0016_callbacks.sql"),
+    include_str!("migrations/0017_assets.sql"),
 ];
 
 /// The version of the schema that this program works with.

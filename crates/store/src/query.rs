@@ -1,6 +1,7 @@
 //! The statements, by what they are about: each constant beside its function and its decoder.
 
 pub mod api_token;
+pub mod asset;
 pub mod attempt;
 pub mod attempt_log;
 pub mod audit;
@@ -36,6 +37,7 @@ use crate::Stmt;
 pub fn all_statements() -> Vec<Stmt> {
     [
         api_token::STATEMENTS,
+        &asset::statements(),
         attempt::statements::STATEMENTS,
         attempt_log::STATEMENTS,
         audit::STATEMENTS,

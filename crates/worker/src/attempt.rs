@@ -27,7 +27,7 @@ use crate::page::{Lease, Phase, PushRefused};
 use crate::process::ProcessId;
 use crate::spec::{Level, ShimSpec};
 
-pub(crate) use files::{CHECKPOINT_IN, DEFER_EVENT, INPUTS, PARAMS, SCRIPT};
+pub(crate) use files::{ASSET_EVENTS, CHECKPOINT_IN, DEFER_EVENT, INPUTS, PARAMS, SCRIPT};
 pub use files::{ForTask, FromTask, Stamp};
 pub use os::{HomeBoot, OsHost};
 

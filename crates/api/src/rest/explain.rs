@@ -25,7 +25,7 @@ pub struct Explain {
 /// One condition between a task instance and its start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// `import_error`, `dag_paused`, `not_due`, `run_paused`, `upstream_not_done`,
+    /// `import_error`, `dag_paused`, `not_due`, `assets_missing`, `run_paused`, `upstream_not_done`,
     /// `trigger_rule_unmet`, `depends_on_past`, `pool_full`, `pool_missing`, `pool_too_small`, `dag_task_limit`, `task_limit`, `workers_full`, `queue_without_worker`,
     /// `retry_delay`, `previous_attempt_not_released`, `held`, `held_lost`, `scheduler_down`,
     /// `epoch_reconciling`, `recovery_ramp`, `run_queued_max_active_runs`, ...

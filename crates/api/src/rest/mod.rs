@@ -10,6 +10,7 @@
 //! Absent on purpose: conversions from domain types (the server's) and how things look (the
 //! client's).
 
+mod asset;
 mod attempt;
 mod backfill;
 mod callback;
@@ -29,6 +30,10 @@ mod token;
 mod vault;
 mod worker;
 
+pub use asset::{
+    Asset, AssetConsumer, AssetDetail, AssetEmit, AssetEvent, AssetEventsQuery, AssetSource,
+    AssetTaker, AssetTask,
+};
 pub use attempt::{Attempt, AttemptQuery, Evidence};
 pub use backfill::{
     Backfill, BackfillCreate, BackfillExisting, BackfillPreview, BackfillProgress, BackfillQuery,

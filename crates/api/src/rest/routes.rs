@@ -207,6 +207,10 @@ routes! {
     CALLBACK_LIST "callback_list" Get "/callbacks" RunRead "CallbackQuery -> Page<Callback>, oldest first: what is told to the outside";
     CALLBACK_SHOW "callback_show" Get "/callbacks/{id}" RunRead "-> Callback";
     CALLBACK_RETRY "callback_retry" Post "/callbacks/{id}:retry" RunWrite "Action -> Callback; another round for one that is dead";
+    ASSET_LIST "asset_list" Get "/assets" DagRead "ListQuery -> Page<Asset>, by name";
+    ASSET_SHOW "asset_show" Get "/assets/{name}" DagRead "-> AssetDetail; a URI is percent-encoded";
+    ASSET_EVENTS "asset_events" Get "/assets/events" RunRead "AssetEventsQuery -> Page<AssetEvent>, the newest first";
+    ASSET_EMIT "asset_emit" Post "/assets/{name}/events" RunWrite "AssetEmit -> 201 AssetEvent; somebody outside has changed it";
     HELD_LIST "held_list" Get "/held" RunRead "ListQuery -> Page<HeldTask>: those that wait for a person or for evidence";
     HELD_RESOLVE "held_resolve" Post "/held/{attempt}:resolve" RunWrite "Resolve -> Attempt; the task of the attempt is decided";
     EVENTS "events" Get "/events" RunRead "EventQuery -> Page<Event>, oldest first; long poll";

@@ -54,7 +54,9 @@ impl Looker for HostLooker {
                     Wait::File(path) => file(path),
                     Wait::Http(http) => request(&agent, http, no_tls),
                     // Nothing that a host could see.
-                    Wait::Until(_) | Wait::External(_) | Wait::Approval(_) => Look::NotYet,
+                    Wait::Until(_) | Wait::External(_) | Wait::Asset { .. } | Wait::Approval(_) => {
+                        Look::NotYet
+                    }
                 }
             });
             seen.await.unwrap_or_else(|error| Look::Trouble(error.to_string()))

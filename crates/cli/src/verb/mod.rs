@@ -1,6 +1,7 @@
 //! The verbs, one file each. A verb reads its arguments, calls the server or reads files, prints,
 //! and says with which code the process ends.
 
+mod assets;
 mod attempts;
 mod backfill;
 mod callbacks;
@@ -76,6 +77,8 @@ pub(crate) enum Verb {
     Tasks(tasks::Tasks),
     #[command(subcommand)]
     Attempts(attempts::Attempts),
+    #[command(subcommand)]
+    Assets(assets::Assets),
     #[command(subcommand, name = "backfill")]
     Backfill(backfill::Backfills),
     #[command(subcommand)]
@@ -140,6 +143,7 @@ impl Verb {
             Self::Runs(args) => runs::run(cx, args),
             Self::Tasks(args) => tasks::run(cx, args),
             Self::Attempts(args) => attempts::run(cx, args),
+            Self::Assets(args) => assets::run(cx, args),
             Self::Backfill(args) => backfill::run(cx, args),
             Self::Callbacks(verb) => callbacks::run(cx, verb),
             Self::Incidents(args) => incidents::run(cx, args),

@@ -54,7 +54,10 @@ const MOST: usize = 1_000_000;
 pub(super) fn run(cx: &Cx, verb: Schedules) -> Outcome {
     let Schedules::Preview(args) = verb;
     let timing = timing(&args)?;
-    if timing.schedule == Schedule::Manual {
+    if timing.schedule.assets().is_some() {
+        return Err(CliError::usage("the DAG runs by events of assets, which have no set times"));
+    }
+    if !timing.schedule.has_slots() {
         return Err(CliError::usage("the DAG has no schedule: it runs only when triggered"));
     }
     let calendar = Calendar::new(&timing).map_err(|error| CliError::usage(error.to_string()))?;

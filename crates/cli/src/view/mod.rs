@@ -1,5 +1,6 @@
 //! How each resource looks: which columns of a list, which lines of its page.
 
+mod asset;
 pub(crate) mod attempt;
 mod backfill;
 mod callback;

@@ -123,8 +123,10 @@ fn ready(action: &Action) -> Move {
     match action {
         Action::TriggerDag(_) => Move::Trigger,
         Action::Noop => Move::Apply(TiEvent::Complete, "noop"),
-        Action::Run(_) | Action::Command(_) | Action::Python(_) | Action::Wait(_) => {
-            Move::Apply(TiEvent::Ready, "trigger_rule")
-        }
+        Action::Run(_)
+        | Action::Command(_)
+        | Action::Python(_)
+        | Action::Http(_)
+        | Action::Wait(_) => Move::Apply(TiEvent::Ready, "trigger_rule"),
     }
 }

@@ -43,7 +43,8 @@ impl Calendar {
         let zone = Zone::get(&timing.timezone)
             .ok_or_else(|| ScheduleError::UnknownZone(timing.timezone.clone()))?;
         let rule = match &timing.schedule {
-            Schedule::Manual => Rule::Manual,
+            // No slots: its runs are made of events, or by a person.
+            Schedule::Manual | Schedule::Assets(_) => Rule::Manual,
             Schedule::Cron(texts) => {
                 let crons: Result<Vec<_>, _> = texts.iter().map(|text| Cron::parse(text)).collect();
                 Rule::Cron(crons?, zone)

@@ -5,12 +5,13 @@
 
 use super::local::today_at;
 use super::{Approval, Begins, External, Http, POKE_INTERVAL, POKE_SHORTEST, Wait, Waiting, Which};
+use crate::asset::check_name;
 use crate::state::{RunState, TiState};
 use crate::time::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
-/// Every key of a wait, with what it says; the first nine are what is waited for, of which one is given.
-pub const KEYS: [(&str, &str); 18] = [
+/// Every key of a wait, with what it says; the first ten are what is waited for, of which one is given.
+pub const KEYS: [(&str, &str); 20] = [
     ("until", "An instant: RFC 3339."),
     ("time", "A time of the day on which the wait begins, in the DAG's time zone: \"07:30\"."),
     ("interval", "A duration from the beginning of the wait."),
@@ -19,10 +20,15 @@ pub const KEYS: [(&str, &str); 18] = [
     ("http", "A URL that must answer as asked."),
     ("external_task", "{dag_id, task_id, run_id or logical_date, allowed_states, failed_states}."),
     ("external_run", "{dag_id, run_id or logical_date, allowed_states, failed_states}."),
+    ("asset", "An event of that asset."),
     ("approval", "A question to a person: a subject, or {subject, body, fail_on_reject}."),
     ("status", "With `http`: the status code or codes that are awaited; default 200."),
     ("headers", "With `http`: headers of the request."),
     ("json", "With `http`: {JSON pointer: value that must stand there}."),
+    (
+        "since",
+        "With `asset`: the instant from which on events count; default: the beginning of the wait.",
+    ),
     ("poke_interval", "How often it is looked at; default 60s."),
     ("timeout", "The longest wait, over all deferrals of one try."),
     ("soft_fail", "Too late or in vain: skipped instead of failed."),
@@ -31,7 +37,7 @@ pub const KEYS: [(&str, &str); 18] = [
     ("body", "With `approval`: more about the question."),
 ];
 /// How many of [`KEYS`] say what is waited for.
-const KINDS: usize = 9;
+const KINDS: usize = 10;
 /// Largest wait as JSON text.
 const TEXT_MAX: usize = 64 << 10;
 /// Longest URL.
@@ -167,6 +173,10 @@ impl Wait {
                 }
                 out.insert(self.kind().into(), Value::Object(of));
             }
+            Self::Asset { name, since } => {
+                out.insert("asset".into(), json!(name));
+                out.insert("since".into(), json!(since.to_jiff().to_string()));
+            }
             Self::Approval(approval) => {
                 let Approval { subject, body, fail_on_reject } = approval;
                 let of =
@@ -204,6 +214,7 @@ impl Reader<'_> {
             ("status", "http"),
             ("headers", "http"),
             ("json", "http"),
+            ("since", "asset"),
             ("body", "approval"),
             ("fail_on_reject", "approval"),
         ] {
@@ -234,6 +245,7 @@ impl Reader<'_> {
             }
             "file" => Wait::File(text(entries, "file")?),
             "http" => Wait::Http(self.http(entries)?),
+            "asset" => self.asset(entries)?,
             "approval" => Wait::Approval(Self::approval(entries)?),
             _ => Wait::External(self.external(kind, entries)?),
         })
@@ -328,6 +340,15 @@ impl Reader<'_> {
             allowed_states: states(of, "allowed_states", &["success"], is_task)?,
             failed_states: states(of, "failed_states", &failed, is_task)?,
         })
+    }
+
+    fn asset(&self, entries: &Map<String, Value>) -> Result<Wait, WaitError> {
+        let name = text(entries, "asset")?;
+        if !self.is_open(&json!(name)) {
+            check_name(&name).map_err(|error| bad("asset", &format!("is no name: {error}")))?;
+        }
+        let since = self.instant(entries, "since")?.unwrap_or(self.begins.now);
+        Ok(Wait::Asset { name, since })
     }
 
     fn approval(entries: &Map<String, Value>) -> Result<Approval, WaitError> {

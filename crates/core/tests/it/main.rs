@@ -1,10 +1,12 @@
 //! The tests of the core: exhaustive tables and properties against independent expectations.
 
+mod assets;
 mod audit;
 mod budgets;
 mod callbacks;
 mod connections;
 mod dag_graph;
+mod http_tasks;
 mod inputs;
 mod inventories;
 mod lifecycle;

@@ -1,5 +1,6 @@
 //! The keys of the schedule.
 
+use fencepost_core::asset::Condition;
 use fencepost_core::schedule::{Catchup, Overlap, Schedule, SlotPolicy, Timetable, Timing};
 use fencepost_core::time::Timestamp;
 use serde_json::{Map, Value, json};
@@ -10,6 +11,7 @@ pub(super) fn write(timing: &Timing, out: &mut Map<String, Value>) {
         Schedule::Cron(crons) => json!(crons),
         Schedule::Every(span) => json!({ "every": span.to_string() }),
         Schedule::At(at) => json!({ "at": exact(*at) }),
+        Schedule::Assets(condition) => json!({ "assets": assets(condition) }),
     };
     let timetable = match timing.timetable {
         Timetable::Trigger => "trigger",
@@ -44,4 +46,12 @@ pub(super) fn write_slots(slots: &SlotPolicy, out: &mut Map<String, Value>) {
 /// To the microsecond, which an instant's usual text is not.
 fn exact(at: Timestamp) -> String {
     at.to_jiff().to_string()
+}
+
+fn assets(condition: &Condition) -> Value {
+    match condition {
+        Condition::Asset(name) => json!(name),
+        Condition::All(parts) => json!({ "all": parts.iter().map(assets).collect::<Value>() }),
+        Condition::Any(parts) => json!({ "any": parts.iter().map(assets).collect::<Value>() }),
+    }
 }

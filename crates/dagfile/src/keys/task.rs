@@ -1,7 +1,7 @@
 //! The keys of a task; most may also stand in `default_args`.
 
 use super::Shape::{
-    Callbacks, Choice, Codes, Duration, Env, Expand, Flag, Later, Name, Outputs, Program,
+    Assets, Callbacks, Choice, Codes, Duration, Env, Expand, Flag, Later, Name, Outputs, Program,
     RetryPolicy, Secrets, TaskNames, Text, Texts, TriggerDag, True, Whole, Words,
 };
 use super::{Key, Level, MANY, SECRETS, Shape};
@@ -37,7 +37,8 @@ pub(super) static KEYS: &[Key] = &[
         Text,
         "A Python function, `module:function`: arguments by name, its dict becomes outputs.",
     ),
-    task("http", Later, "An HTTP request."),
+    task("http", Shape::Http, "An HTTP request, with the idempotency key and the fencing token.")
+        .template(),
     task("sql", Later, "SQL in one fenced transaction."),
     task("container", Later, "A container."),
     task(
@@ -146,8 +147,8 @@ pub(super) static KEYS: &[Key] = &[
     both("secrets", Secrets, SECRETS),
     both("connections", Texts, "Connections given to the task."),
     task("outputs", Outputs, "Declared outputs and their types.").or("{}"),
-    task("inlets", Later, "Assets that it reads."),
-    task("outlets", Later, "Assets that it writes."),
+    task("inlets", Assets, "Assets that it reads: shown, and nothing more.").or("[]"),
+    task("outlets", Assets, "Assets that it writes: its success is an event of each.").or("[]"),
     both("working_dir", Text, "Where it starts; default: the attempt's own directory.").template(),
     both("shell", Program, "The interpreter of `run`.").or("[\"bash\", \"-euo\", \"pipefail\"]"),
     both("run_as_user", Text, "The user that it runs as."),

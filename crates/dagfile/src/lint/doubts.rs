@@ -23,7 +23,8 @@ pub(super) fn lost_retry(draft: &Draft<'_>, findings: &mut Findings) {
         Action::Run(script) => script.clone(),
         Action::Command(words) => words.join(" "),
         Action::Python(path) => path.clone(),
-        Action::TriggerDag(_) | Action::Wait(_) | Action::Noop => return,
+        // A request carries the idempotency key by itself.
+        Action::Http(_) | Action::TriggerDag(_) | Action::Wait(_) | Action::Noop => return,
     };
     let env = task.env.iter().map(|(name, value)| format!("{name} {value}"));
     let all = format!("{text} {}", env.collect::<Vec<_>>().join(" ")).to_ascii_lowercase();

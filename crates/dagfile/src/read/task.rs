@@ -3,7 +3,7 @@
 use super::fields::{Fields, item_type, wrong_type};
 use super::groups::Defaults;
 use super::templates::{self, Template};
-use super::{access, callbacks, env, expand, outputs, retry, trigger, wait};
+use super::{access, assets, callbacks, env, expand, http, outputs, retry, trigger, wait};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
 use crate::yaml::Entry;
@@ -71,6 +71,8 @@ pub(super) fn read<'a>(
     task.expand = expand::read(&own, findings);
     task.map_index_template = own.text("map_index_template", findings);
     task.outputs = outputs::read(&own, findings);
+    task.inlets = assets::names(&own, "inlets", findings);
+    task.outlets = assets::names(&own, "outlets", findings);
     let depends_on = depends_on(&own, findings);
     let mut templates = templates::of(&own);
     templates.extend(callbacks::templates(&own, Level::Task));
@@ -110,7 +112,7 @@ fn action(
         // A misspelt key may have been meant as the action.
         if is_sound {
             let message = format!("`{}` does nothing", task.key);
-            let hint = "give it one of run, command, python, wait, trigger_dag, noop: true";
+            let hint = "give it one of run, command, python, http, wait, trigger_dag, noop: true";
             findings.error(task.key_place, "no-action", message, hint);
         }
         return (Action::Noop, true);
@@ -119,6 +121,7 @@ fn action(
         "run" => run(fields, first, findings),
         "command" => command(fields, first, findings),
         "python" => python(fields, first, findings),
+        "http" => http::read(fields, findings),
         "trigger_dag" => trigger::read(fields, first, findings).map(Action::TriggerDag),
         "wait" => wait::read(fields, findings),
         "noop" => noop(fields, first, findings),

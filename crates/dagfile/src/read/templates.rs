@@ -1,7 +1,7 @@
 //! Which fields are templates, and of what kind.
 
 use super::fields::Fields;
-use super::{env, trigger, wait};
+use super::{env, http, trigger, wait};
 use crate::template;
 use crate::yaml::{Entry, Node};
 
@@ -65,6 +65,7 @@ pub(super) fn of<'a>(fields: &Fields<'a>) -> Vec<Template<'a>> {
         let (field, kind) = (format!("expand.{}", entry.key), TemplateKind::Elements);
         templates.push(Template { field, node: &entry.value, kind });
     }
+    templates.extend(http::templates(fields));
     templates.extend(trigger::templates(fields));
     templates.extend(wait::templates(fields));
     templates.extend(env::templates(fields));

@@ -1,6 +1,7 @@
 //! When a DAG runs: `schedule`, `timezone`, `timetable`, the dates and `catchup`.
 
-use super::fields::{Field, Fields, NOT_YET, read_duration, wrong_type};
+use super::assets;
+use super::fields::{Field, Fields, read_duration, wrong_type};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::suggest::did_you_mean;
 use crate::yaml::{Entry, Node};
@@ -42,19 +43,32 @@ pub(super) fn slots(
         overlap: fields.choice("overlap", findings).and_then(Overlap::parse).unwrap_or_default(),
     };
     if *schedule == Schedule::Manual && policy != SlotPolicy::default() {
-        let of = |name: &&str| fields.has(name);
-        let name = ["start_deadline", "overlap"].into_iter().find(of).unwrap_or("overlap");
-        if let Some(field) = fields.get(name) {
-            let message = format!("`{name}` is about slots, and there is no `schedule`");
-            findings.warn(
-                field.entry.key_place,
-                "no-effect",
-                message,
-                "add a schedule, or drop it",
-            );
-        }
+        let message = |name| format!("`{name}` is about slots, and there is no `schedule`");
+        no_effect(fields, &["start_deadline", "overlap"], message, findings);
+    }
+    if schedule.assets().is_some() {
+        const OF_SLOTS: [&str; 6] =
+            ["start_deadline", "overlap", "catchup", "timetable", "start_date", "end_date"];
+        let message = |name| format!("`{name}` is about slots, and events of assets have none");
+        no_effect(fields, &OF_SLOTS, message, findings);
     }
     policy
+}
+
+/// Keys that change nothing with this schedule.
+fn no_effect(
+    fields: &Fields<'_>,
+    names: &[&'static str],
+    message: impl Fn(&'static str) -> String,
+    findings: &mut Findings,
+) {
+    for name in names {
+        let is_default = |value: &Node| value.as_written() == Some("false");
+        if let Some(field) = fields.get(name).filter(|field| !is_default(&field.entry.value)) {
+            let hint = "add a schedule with slots, or drop it";
+            findings.warn(field.entry.key_place, "no-effect", message(name), hint);
+        }
+    }
 }
 
 fn zone(fields: &Fields<'_>, findings: &mut Findings) -> Option<Zone> {
@@ -129,20 +143,21 @@ fn rule(
     findings: &mut Findings,
 ) -> Option<Schedule> {
     let [entry] = entries else {
-        wrong_type(field, "one of {every: 15m} and {at: INSTANT}", "", findings);
+        wrong_type(field, "one of {every: 15m}, {at: INSTANT} and {assets: [NAME]}", "", findings);
         return None;
     };
     match entry.key.as_str() {
         "every" => every(&entry.value, findings).map(Schedule::Every),
         "at" => instant("at", &entry.value, zone, findings).map(Schedule::At),
-        "assets" => {
-            let message = "a schedule by `assets` is not supported yet";
-            findings.error(entry.key_place, NOT_YET, message, "write a cron expression");
+        "assets" => assets::condition(&entry.value, findings).map(Schedule::Assets),
+        "datasets" => {
+            let message = "unknown key `datasets`";
+            findings.error(entry.key_place, "unknown-key", message, "did you mean `assets`?");
             None
         }
         other => {
             let near = did_you_mean(other, ["every", "at", "assets"].into_iter());
-            let hint = if near.is_empty() { "one of every, at".into() } else { near };
+            let hint = if near.is_empty() { "one of every, at, assets".into() } else { near };
             let message = format!("unknown key {}", quoted(other));
             findings.error(entry.key_place, "unknown-key", message, hint);
             None
@@ -207,7 +222,7 @@ fn check_order(fields: &Fields<'_>, timing: &Timing, findings: &mut Findings) {
         let message = "`end_date` is before `start_date`";
         findings.error(field.entry.value.place, "bad-date", message, hint);
     }
-    let is_manual = timing.schedule == Schedule::Manual;
+    let is_manual = !timing.schedule.has_slots();
     if timing.catchup == Catchup::All
         && !is_manual
         && !fields.has("start_date")

@@ -36,6 +36,8 @@ pub struct Context {
     pub conf: Map<String, Json>,
     /// The outputs of upstream tasks by task and name.
     pub outputs: BTreeMap<String, Map<String, Json>>,
+    /// What made the run, by asset; empty unless events of assets did.
+    pub asset_events: Map<String, Json>,
     /// The elements of `expand` for this instance.
     pub mapped: Vec<(String, Json)>,
     /// `None` where there is no attempt yet (`when`, `map_index_template`).
@@ -134,6 +136,7 @@ impl Context {
         names.insert("params", json_value(&self.params));
         names.insert("conf", json_value(&self.conf));
         names.insert("outputs", self.outputs_value());
+        names.insert("triggering_asset_events", json_value(&self.asset_events));
         names.insert("macros", macros::module());
         self.kept.add_to(&mut names);
         for (name, at) in self.instants() {

@@ -1,7 +1,7 @@
 //! The names that a template may use, and those of Airflow that it may not.
 
 /// Names at the top of every context, logical date or not.
-const ALWAYS: [&str; 18] = [
+const ALWAYS: [&str; 19] = [
     "dag",
     "task",
     "ti",
@@ -20,6 +20,7 @@ const ALWAYS: [&str; 18] = [
     "start_date",
     "var",
     "conn",
+    "triggering_asset_events",
 ];
 
 /// Names that only a run with a logical date has.
@@ -30,7 +31,7 @@ const DATED: [&str; 6] =
 const FUNCTIONS: [&str; 4] = ["range", "dict", "namespace", "debug"];
 
 /// Airflow's names whose meaning comes later.
-const LATER: [&str; 12] = [
+const LATER: [&str; 11] = [
     "prev_data_interval_start_success",
     "prev_data_interval_end_success",
     "prev_start_date_success",
@@ -39,7 +40,6 @@ const LATER: [&str; 12] = [
     "outlets",
     "inlet_events",
     "outlet_events",
-    "triggering_asset_events",
     "expanded_ti_count",
     "task_reschedule_count",
     "exception",

@@ -192,6 +192,12 @@ fn the_forms_of_a_schedule() {
     let at = "2026-12-31T23:00:00Z".parse().unwrap();
     assert_eq!(schedule("{at: 2026-12-31T23:00:00Z}"), Schedule::At(at));
     assert_eq!(schedule("{at: 2027-01-01}"), Schedule::At(at));
+    let assets =
+        |value: &str| schedule(&format!("{{assets: {value}}}")).assets().map(ToString::to_string);
+    assert_eq!(assets("orders").as_deref(), Some("orders"));
+    assert_eq!(assets("[a, s3://b/c]").as_deref(), Some("a & s3://b/c"));
+    assert_eq!(assets("{any: [a, {all: [b, c]}]}").as_deref(), Some("a | (b & c)"));
+    assert_eq!(assets("[a, {any: [b, c]}]").as_deref(), Some("a & (b | c)"));
 }
 
 #[test]

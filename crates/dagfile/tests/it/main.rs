@@ -1,11 +1,13 @@
 //! DAG files from the outside: bytes in, DAG or diagnostics out.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod asset_mistakes;
 mod budgets;
 mod callbacks;
 mod dag_values;
 mod fuzz;
 mod groups;
+mod http_mistakes;
 mod long_example;
 mod mistakes;
 mod mistakes_of_access;

@@ -172,7 +172,7 @@ fn actions() {
     check(
         "tasks:\n  a:\n",
         &[
-            "2:3 error [no-action] `a` does nothing | give it one of run, command, python, wait, trigger_dag, noop: true",
+            "2:3 error [no-action] `a` does nothing | give it one of run, command, python, http, wait, trigger_dag, noop: true",
         ],
     );
     check(
@@ -204,8 +204,8 @@ fn actions() {
     );
     check_task("rnu: x", &["3:5 error [unknown-key] unknown key `rnu` | did you mean `run`?"]);
     check_task(
-        "http: x",
-        &["3:5 error [not-supported-yet] `http` is not supported yet | leave it out for now"],
+        "sql: x",
+        &["3:5 error [not-supported-yet] `sql` is not supported yet | leave it out for now"],
     );
     check_task("python: pkg.mod:Loads.run", &[]);
     check_task(
@@ -360,11 +360,6 @@ fn schedules() {
         "{at: noon}",
         "1:16 error [bad-date] `at` must be a date or an instant, \
         not the text `noon` | write 2026-01-31 or 2026-01-31T05:00:00Z",
-    );
-    schedule(
-        "{assets: [a]}",
-        "1:12 error [not-supported-yet] a schedule by `assets` is not \
-        supported yet | write a cron expression",
     );
     schedule(
         "5",

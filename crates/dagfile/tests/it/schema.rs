@@ -86,6 +86,7 @@ fn editors_find_docs_defaults_and_marks() {
         [
             "run",
             "command",
+            "http",
             "trigger_dag",
             "wait",
             "when",

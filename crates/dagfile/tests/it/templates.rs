@@ -42,6 +42,7 @@ fn context() -> Context {
             map(json!({"rows": 7, "path": "a b", "return_value": 1})),
         )]
         .into(),
+        asset_events: map(json!({"s3://x": [{"extra": {"rows": 4}}, {"extra": {"rows": 5}}]})),
         mapped: vec![("region".into(), json!("emea"))],
         happened: None,
         attempt: Some(AttemptFacts {
@@ -68,6 +69,11 @@ fn error(template: &str, context: &Context) -> String {
 fn the_names_of_airflow() {
     for (template, expected) in [
         ("{{ ds }} {{ ds_nodash }}", "2026-09-22 20260922"),
+        ("{{ triggering_asset_events['s3://x'][1].extra.rows }}", "5"),
+        (
+            "{% for name, all in triggering_asset_events | items %}{{ name }} {{ all | length }}{% endfor %}",
+            "s3://x 2",
+        ),
         ("{{ ts }}", "2026-09-22T01:30:00+02:00"),
         ("{{ ts_nodash }} {{ ts_nodash_with_tz }}", "20260922T013000 20260922T013000+0200"),
         ("{{ logical_date }}", "2026-09-22T01:30:00+02:00"),

@@ -146,6 +146,7 @@ async fn facts_of(
         let first = version.instances.first();
         let ti: Option<Ti> = first
             .and_then(|made| crate::scheduler::fresh_instance(version, &run, made, made.first));
+        let asset_events = crate::assets::triggering(look, &run).await?;
         let facts = |ti| Facts {
             version: Arc::clone(version),
             run,
@@ -153,6 +154,7 @@ async fn facts_of(
             outputs: facts::Outputs::new(),
             // What a callback says is kept as text: nothing secret is for it.
             kept: Vec::new(),
+            asset_events,
             attempt: None,
             telling: Some(telling),
         };

@@ -1,5 +1,6 @@
 //! Why a DAG makes no run: its file, its pause, its limit, its schedule.
 
+use super::assets::asset_gate;
 use super::{Explanation, Gates, files, schedulers};
 use crate::Cx;
 use crate::error::{EngineError, Refusal};
@@ -21,7 +22,9 @@ pub async fn explain_dag(cx: &Cx, dag_id: &str) -> Result<Explanation, EngineErr
     pause_gate(&row, &mut gates);
     limit_gate(&tx, &row, &mut gates).await?;
     schedulers::gate(&tx, &mut gates).await?;
-    due_gate(&tx, &row, &mut gates);
+    if !asset_gate(cx, &tx, &row, &mut gates).await? {
+        due_gate(&tx, &row, &mut gates);
+    }
     let state = match (row.is_active, row.is_paused) {
         (false, _) => "inactive",
         (true, true) => "paused",

@@ -57,7 +57,7 @@ pub async fn answer(cx: &Cx, reply: &Reply) -> Result<(Ti, TiState), EngineError
         let (by, reason) = (reply.by.clone(), reply.reason.clone());
         How::Rejected { by, reason, fails: question.fail_on_reject }
     };
-    settle(&tx, vec![Waking { ti: ti.clone(), trigger, how }], &reply.by).await?;
+    settle(cx, &tx, vec![Waking { ti: ti.clone(), trigger, how }], &reply.by).await?;
     let after = task_instance::get(&tx, &[ti.key]).await?.pop().map_or(ti.state, |ti| ti.state);
     tx.commit().await?;
     cx.wakes.engine();

@@ -7,7 +7,7 @@ use crate::catalog::Version;
 use crate::error::{EngineError, Refusal};
 use crate::log;
 use fencepost_core::plan::backfill::action;
-use fencepost_core::schedule::{Calendar, Schedule, Slot, read_range};
+use fencepost_core::schedule::{Calendar, Slot, read_range};
 use fencepost_core::state::{BackfillState, Reprocess, RunState, SlotAction};
 use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
@@ -145,7 +145,7 @@ async fn understand(cx: &Cx, tx: &Tx, request: &BackfillRequest) -> Result<Asked
     let version = cx.catalog.version(tx, row.version_pk).await?;
     check_past(&version, request)?;
     let timing = &version.dag.timing;
-    if timing.schedule == Schedule::Manual {
+    if !timing.schedule.has_slots() {
         let text = format!("DAG `{dag_id}` has no schedule, so there are no slots to fill");
         return Err(Refusal::Invalid(text).into());
     }

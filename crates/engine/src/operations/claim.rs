@@ -4,6 +4,7 @@ use super::owner;
 use super::ramp::{self, Waiting};
 use super::workers::takes;
 use crate::Cx;
+use crate::assets;
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::facts::{AttemptFacts, Facts, Outputs, Reader, kept_for, outputs_for};
@@ -169,6 +170,10 @@ pub async fn load(
         versions.insert(run.run_pk, read);
     }
     let mut inputs = inputs(&tx, &versions, &keys).await?;
+    let mut asset_events = BTreeMap::new();
+    for run in runs.values() {
+        asset_events.insert(run.run_pk, assets::triggering(&tx, run).await?);
+    }
     let mut out = Vec::new();
     for attempt in attempts {
         let key = attempt.ti;
@@ -189,6 +194,7 @@ pub async fn load(
             ti: ti.clone(),
             outputs: own_inputs.0,
             kept: own_inputs.1,
+            asset_events: asset_events.get(&key.run_pk).cloned().unwrap_or_default(),
             attempt: Some(own),
             telling: None,
         });

@@ -5,10 +5,12 @@ use crate::Cx;
 use crate::error::EngineError;
 use crate::log;
 use crate::scheduler::first_look;
+use fencepost_core::asset::Condition;
 use fencepost_core::dag::Dag;
 use fencepost_core::schedule::{Calendar, Schedule};
 use fencepost_core::time::Timestamp;
 use fencepost_store::Tx;
+use fencepost_store::query::asset::uses::{self, Use};
 use fencepost_store::query::dag::{self, DagRow, NewVersion};
 use fencepost_store::query::event::{self, Event};
 use serde_json::Value;
@@ -132,10 +134,38 @@ impl Taking<'_> {
         let mut row = row(tx, file, &read.dag, existing, (version, version_pk));
         (row.slot_cursor, row.next_slot_at) = (slot_cursor, next_slot_at);
         dag::upsert(tx, &row).await?;
+        note_assets(tx, &read.dag).await?;
         let what = line("dag_version", dag_id, &format!("version {version} from {}", file.fileloc));
         event::append(tx, vec![what]).await?;
         Ok(())
     }
+}
+
+/// Writes down which assets a DAG names. Events that are queued for it are kept, but those of assets that its schedule
+/// names no more.
+async fn note_assets(tx: &Tx, dag: &Dag) -> Result<(), EngineError> {
+    let dag_id = dag.dag_id.as_str();
+    let of = |role: &str, task_id: &str, asset: &str| Use {
+        asset: asset.into(),
+        role: role.into(),
+        dag_id: dag_id.into(),
+        task_id: task_id.into(),
+    };
+    let condition = dag.timing.schedule.assets();
+    let named = condition.map(Condition::assets).unwrap_or_default();
+    let mut all: Vec<Use> = named.into_iter().map(|asset| of("consumer", "", asset)).collect();
+    for task in &dag.tasks {
+        let task_id = task.task_id.as_str();
+        all.extend(task.outlets.iter().map(|asset| of("producer", task_id, asset)));
+        all.extend(task.inlets.iter().map(|asset| of("inlet", task_id, asset)));
+    }
+    uses::replace(tx, dag_id, &all).await?;
+    let dropped = uses::unqueue(tx, dag_id).await?;
+    if dropped > 0 {
+        let why = format!("{dropped} queued events of assets that the schedule names no more");
+        event::append(tx, vec![line("asset_events_dropped", dag_id, &why)]).await?;
+    }
+    Ok(())
 }
 
 /// The place of a schedule, and when to look at it. A DAG that runs on with the same schedule keeps
@@ -196,6 +226,7 @@ fn schedule_text(schedule: &Schedule) -> String {
         Schedule::Cron(list) => list.join(", "),
         Schedule::Every(span) => format!("every {span}"),
         Schedule::At(at) => format!("at {at}"),
+        Schedule::Assets(condition) => format!("assets: {condition}"),
     }
 }
 

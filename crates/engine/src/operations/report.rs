@@ -7,19 +7,22 @@
 mod currency;
 mod deferral;
 mod end;
+mod heads;
+mod outlets;
 
 pub(crate) use end::{follow, unstarted};
+pub(crate) use heads::mark_heads;
 
 use super::ramp::{self, RECOVERS};
 use super::{Answer, Refused};
 use crate::Cx;
+use crate::assets::Emissions;
 use crate::catalog::Version;
 use crate::contention;
 use crate::error::EngineError;
 use crate::liveness::gate;
 use crate::liveness::incidents::Deaths;
 use crate::log;
-use crate::scheduler::MARK_NOW;
 use currency::{Currency, current};
 use deferral::Deferrals;
 use end::{ended, evidence, mark_event, task_of_unknown_version};
@@ -175,6 +178,7 @@ struct Batch {
     events: Vec<Event>,
     deaths: Deaths,
     deferrals: Deferrals,
+    emissions: Emissions,
 }
 
 impl Batch {
@@ -356,13 +360,7 @@ impl Batch {
         change.to.state = to;
         follow(&mut change.to, report, verdict, now);
         self.recover(attempt, verdict, &mut change.to);
-        if verdict.event == TiEvent::Succeed || verdict.event == TiEvent::SkipItself {
-            // Before a first attempt there was nobody who left anything.
-            if attempt.attempt_number > 1 || !report.outputs.is_empty() {
-                let (ti, token, outputs) = (ti.key, attempt.token, report.outputs.clone());
-                self.outputs.push(Produced { ti, token, outputs });
-            }
-        }
+        self.produce((attempt, ti), report, (verdict, to));
         if let Some(checkpoint) = &report.checkpoint {
             self.checkpoints.push((ti.key, attempt.token, checkpoint.clone()));
         }
@@ -483,17 +481,8 @@ impl Batch {
         pool::keep(tx, &self.kept).await?;
         xcom::replace(tx, &self.outputs).await?;
         self.deferrals.write(tx).await?;
+        self.emissions.write(tx).await?;
         ramp::failed(tx, &self.ramps).await?;
         mark_heads(tx, &self.marks).await
     }
-}
-
-/// Marks the heads of instances that went back to `none`.
-pub(crate) async fn mark_heads(tx: &Tx, keys: &[TiKey]) -> Result<(), EngineError> {
-    let tasks: BTreeSet<(i64, u32)> = keys.iter().map(|key| (key.run_pk, key.task_index)).collect();
-    let tasks: Vec<(i64, u32)> = tasks.into_iter().collect();
-    let heads = task_instance::heads(tx, &tasks).await?;
-    let marks: Vec<(TiKey, u32)> = heads.iter().map(|head| (head.key, MARK_NOW)).collect();
-    task_instance::set_recheck(tx, &marks).await?;
-    Ok(())
 }

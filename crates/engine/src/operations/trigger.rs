@@ -125,6 +125,6 @@ pub(super) fn merge_params(dag: &Dag, given: &Map<String, Value>) -> Result<Valu
 }
 
 /// Four letters that tell runs of one millisecond apart.
-fn letters(random: u64) -> String {
+pub(crate) fn letters(random: u64) -> String {
     (0..4).map(|i| char::from(b'a' + u8::try_from((random >> (i * 8)) % 26).unwrap_or(0))).collect()
 }

@@ -22,7 +22,7 @@ pub enum Kind {
     Incidents,
     /// Ended processes, and homes that nobody uses.
     Jobs,
-    /// Events that are of no run, and what is known of backfills that are over; their runs stay.
+    /// Events that are of no run, events of assets that nobody waits for, and what is known of backfills that are over; their runs stay.
     Events,
     /// Answers to requests with an idempotency key.
     Answers,
@@ -101,6 +101,7 @@ enum Stage {
     Events(i64),
     Backfills,
     Callbacks,
+    Assets,
     Answers,
     Tokens,
 }
@@ -199,6 +200,7 @@ impl Sweep {
             Stage::Events(after) => self.events(&tx, after).await?,
             Stage::Backfills => self.backfills(&tx).await?,
             Stage::Callbacks => self.callbacks(&tx).await?,
+            Stage::Assets => self.assets(&tx).await?,
             Stage::Answers => self.answers(&tx).await?,
             Stage::Tokens => self.tokens(&tx).await?,
         };
@@ -361,6 +363,23 @@ impl Sweep {
         Ok(gone == u64::from(most))
     }
 
+    /// An event stays as long as a queue or a run has it; the queue of a DAG whose file is gone is no reason.
+    async fn assets(&mut self, tx: &Tx) -> Result<bool, StoreError> {
+        let (most, before) = (self.pace.rows(), self.bounds.events);
+        if self.is_dry {
+            let old = rest::asset_events(tx, before).await?;
+            self.found.gone("asset events", old);
+            return Ok(false);
+        }
+        let unqueued = rest::drop_asset_queue(tx, before, most).await?;
+        if unqueued == u64::from(most) {
+            return Ok(true);
+        }
+        let gone = rest::drop_asset_events(tx, before, most).await?;
+        self.found.gone("asset events", gone);
+        Ok(gone == u64::from(most))
+    }
+
     async fn answers(&mut self, tx: &Tx) -> Result<bool, StoreError> {
         if self.is_dry {
             let old = rest::answers(tx, tx.now().minus(ANSWERS)).await?;
@@ -392,7 +411,9 @@ fn stages(kind: Kind) -> Vec<Stage> {
         Kind::Runs => vec![Stage::Runs(Runs::default()), Stage::Rows],
         Kind::Incidents => vec![Stage::Incidents(0)],
         Kind::Jobs => vec![Stage::Jobs(START, String::new()), Stage::Homes(String::new())],
-        Kind::Events => vec![Stage::Events(0), Stage::Backfills, Stage::Callbacks],
+        Kind::Events => {
+            vec![Stage::Events(0), Stage::Backfills, Stage::Callbacks, Stage::Assets]
+        }
         Kind::Answers => vec![Stage::Answers],
         Kind::Tokens => vec![Stage::Tokens],
     }
@@ -411,6 +432,7 @@ impl Stage {
             rest @ (Self::Rows
             | Self::Backfills
             | Self::Callbacks
+            | Self::Assets
             | Self::Answers
             | Self::Tokens) => rest,
         }

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 const DAGS: u32 = 50;
 /// Scheduled runs of a DAG that may wait beyond its `max_active_runs`: enough to start the next at
 /// once, few enough that a catch-up over years does not fill the store.
-const AHEAD: i64 = 32;
+pub(super) const AHEAD: i64 = 32;
 /// Missed slots recorded in one transaction.
 const MISSED: usize = 500;
 

@@ -241,7 +241,8 @@ fn instance(
 /// Where the instances of a task go that has nothing to wait for and nothing to ask.
 fn at_once(version: &Version, made: &Instances) -> Option<(TiState, &'static str)> {
     let task = version.dag.tasks.get(made.task.at())?;
-    if made.upstream.total > 0 || task.depends_on_past {
+    // One that has outlets is settled where its events are emitted.
+    if made.upstream.total > 0 || task.depends_on_past || !task.outlets.is_empty() {
         return None;
     }
     match forward::decide(&version.dag, made.task, &made.upstream, Gates::default()) {

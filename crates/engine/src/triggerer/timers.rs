@@ -69,7 +69,7 @@ async fn fire(cx: &Cx) -> Result<usize, EngineError> {
     if wakings.is_empty() {
         return Ok(0);
     }
-    let fired = settle(&tx, wakings, TRIGGERER).await?;
+    let fired = settle(cx, &tx, wakings, TRIGGERER).await?;
     tx.commit().await?;
     cx.wakes.engine();
     Ok(fired)

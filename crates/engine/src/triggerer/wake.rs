@@ -1,5 +1,7 @@
 //! The one way out of a wait: an end of it, accepted once.
 
+use crate::Cx;
+use crate::assets;
 use crate::error::EngineError;
 use crate::log;
 use crate::operations::stop;
@@ -22,6 +24,7 @@ pub(crate) struct Waking {
 
 /// Ends waits; how many did end. One whose instance has moved on meanwhile changes nothing.
 pub(crate) async fn settle(
+    cx: &Cx,
     tx: &Tx,
     wakings: Vec<Waking>,
     actor: &str,
@@ -47,6 +50,9 @@ pub(crate) async fn settle(
     let moved = lines.len();
     deferral::set_events(tx, &events).await?;
     event::append(tx, lines).await?;
+    let ended: Vec<&TiChange> =
+        changes.iter().zip(&changed).filter(|(_, done)| **done).map(|(change, _)| change).collect();
+    assets::emit_for(cx, tx, &ended, actor).await?;
     Ok(moved)
 }
 

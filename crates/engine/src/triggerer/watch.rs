@@ -6,12 +6,14 @@
 
 use super::TRIGGERER;
 use super::wake::{Waking, settle};
+use crate::assets::shown;
 use crate::error::EngineError;
 use crate::{Cx, Pass, Report};
 use fencepost_core::id::Token;
 use fencepost_core::time::{Span, Timestamp};
 use fencepost_core::wait::{External, How, Look, Memory, Wait, Waiting, Which, next_look};
 use fencepost_store::Tx;
+use fencepost_store::query::asset;
 use fencepost_store::query::run::{self, Run};
 use fencepost_store::query::task_instance;
 use fencepost_store::query::trigger::{self, Trigger};
@@ -130,12 +132,16 @@ impl Watcher {
                     continue;
                 }
             };
-            if let Wait::External(other) = &wait {
-                let look = external(cx, &tx, other).await?;
-                seen.push((trigger, look));
-                continue;
-            }
-            self.spawn(cx, trigger, wait);
+            // What the store itself knows is looked at here.
+            let look = match &wait {
+                Wait::External(other) => external(cx, &tx, other).await?,
+                Wait::Asset { name, since } => asset_event(&tx, name, *since).await?,
+                Wait::Until(_) | Wait::File(_) | Wait::Http(_) | Wait::Approval(_) => {
+                    self.spawn(cx, trigger, wait);
+                    continue;
+                }
+            };
+            seen.push((trigger, look));
         }
         let next = trigger::next_look(&tx, own).await?;
         drop(tx);
@@ -217,13 +223,19 @@ async fn apply(cx: &Cx, own: &str, seen: Vec<(Trigger, Look)>) -> Result<usize, 
             wakings.push(Waking { ti: ti.clone(), trigger, how });
         }
     }
-    let moved = settle(&tx, wakings, TRIGGERER).await?;
+    let moved = settle(cx, &tx, wakings, TRIGGERER).await?;
     trigger::looked(&tx, own, &looked).await?;
     tx.commit().await?;
     if moved > 0 {
         cx.wakes.engine();
     }
     Ok(moved)
+}
+
+/// Looks whether an asset has had an event: whoever emitted it, and whoever took it.
+async fn asset_event(tx: &Tx, name: &str, since: Timestamp) -> Result<Look, EngineError> {
+    let found = asset::since(tx, name, since).await?;
+    Ok(found.map_or(Look::NotYet, |found| Look::Met(shown(&found))))
 }
 
 /// Looks at another run, as it is now: whatever it was while nobody looked.

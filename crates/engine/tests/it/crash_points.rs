@@ -5,7 +5,8 @@
 //! the store's file and the processes of tasks stay.
 
 use crate::world::{
-    Act, Kind, Trip, What, World, backfills, clears, defers, exit, gone, request, says, stay,
+    Act, Kind, Trip, What, World, backfills, clears, defers, exit, gone, kind_of, request, says,
+    stay,
 };
 use fencepost_engine::error::EngineError;
 use fencepost_engine::operations::answer::{Reply, answer};
@@ -211,8 +212,7 @@ async fn end(world: &World) -> End {
     };
     for run in world.all_runs().await {
         let shown = world.shown("d", &run.run_id).await;
-        // Their ids are drawn anew each time.
-        let own = if run.run_id.starts_with("callback__") { "callback" } else { &run.run_id };
+        let own = kind_of(&run.run_id);
         end.runs.push(format!("{own} {shown}"));
         for ti in world.tis_of(&run).await {
             let name = crate::world::shown(&ti);
@@ -228,8 +228,7 @@ async fn end(world: &World) -> End {
     let backfills = world.backfills().await;
     end.runs.extend(backfills.iter().map(|of| format!("backfill {}", of.state)));
     for (_, what) in &world.machine.ledger {
-        let own = if what.run_id.starts_with("callback__") { "callback" } else { &what.run_id };
-        *end.starts.entry(format!("{own} {}", what.name())).or_default() += 1;
+        *end.starts.entry(format!("{} {}", kind_of(&what.run_id), what.name())).or_default() += 1;
     }
     end
 }
@@ -292,6 +291,19 @@ tasks:
     depends_on: [a]
     when: '{{ params.again }}'
     trigger_dag: {dag_id: d, run_id: 'after_{{ run_id }}', params: {again: false}}
+",
+    |_| exit(0),
+    &[Person::Triggers]
+);
+
+scenario!(
+    an_event_makes_one_run_whatever_dies,
+    "
+dag_id: d
+schedule: {assets: [x, {any: [y, z]}]}
+tasks:
+  a: {run: x, when: '{{ dag_run.run_type == \"manual\" }}', outlets: [x]}
+  b: {noop: true, when: '{{ dag_run.run_type == \"manual\" }}', outlets: [y]}
 ",
     |_| exit(0),
     &[Person::Triggers]

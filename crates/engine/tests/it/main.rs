@@ -4,6 +4,8 @@
 //! The audit and the books are checked after every turn of every test (see `world`).
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod assets;
+mod assets_at_once;
 mod backfills;
 mod backfills_at_once;
 mod callbacks;

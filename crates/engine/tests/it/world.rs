@@ -21,7 +21,7 @@ pub(crate) use machine::{Act, Machine, What, defers, exit, gone, says, stay};
 pub(crate) use passes::Seen;
 pub(crate) use post::{Delivering, Post};
 pub(crate) use surroundings::{Place, Random};
-pub(crate) use views::shown;
+pub(crate) use views::{kind_of, shown};
 pub(crate) use worker::{Desk, Worker, end_report};
 
 use fencepost_core::state::{Reprocess, TiState};

@@ -63,6 +63,7 @@ fn refusal_code(refusal: &Refusal) -> ProblemCode {
         Refusal::NoPool(_) => ProblemCode::NoSuchPool,
         Refusal::NoCallback(_) => ProblemCode::NoSuchCallback,
         Refusal::NoBackfill(_) => ProblemCode::NoSuchBackfill,
+        Refusal::NoAsset(_) => ProblemCode::NoSuchAsset,
         Refusal::BackfillUnderWay(_) => ProblemCode::BackfillUnderWay,
         Refusal::PoolInUse(_) => ProblemCode::PoolInUse,
     }

@@ -44,6 +44,7 @@ def context():
         "idempotency_key": env("FENCEPOST_IDEMPOTENCY_KEY"),
         "params": params,
         "outputs": inputs,
+        "triggering_asset_events": read("ASSET_EVENTS") if env("FENCEPOST_ASSET_EVENTS_FILE") else {},
         "mapped": json.loads(env("FENCEPOST_PYTHON_MAPPED", "{}")),
     }
     # The nearer name wins: an element of `expand`, then a param, then the context.

@@ -134,6 +134,7 @@ fn dag_task(dag: &dag::Dag, task: &Task) -> DagTask {
         Action::Command(_) => "command",
         Action::Python(_) => "python",
         Action::TriggerDag(_) => "trigger_dag",
+        Action::Http(_) => "http",
         Action::Wait(_) => "wait",
         Action::Noop => "noop",
     };

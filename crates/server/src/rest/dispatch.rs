@@ -4,8 +4,9 @@ use super::answer::Done;
 use super::call::Call;
 use super::failure::Failure;
 use super::{
-    answers, attempts, backfills, callbacks, connections, dags, events, health, held, incidents,
-    logs, marks, openapi, pools, rendered, runs, schedule, system, tasks, tokens, vault, workers,
+    answers, assets, attempts, backfills, callbacks, connections, dags, events, health, held,
+    incidents, logs, marks, openapi, pools, rendered, runs, schedule, system, tasks, tokens, vault,
+    workers,
 };
 use fencepost_api::problem::ProblemCode;
 use fencepost_core::kept::Kind;
@@ -80,6 +81,7 @@ fn handle(call: &Call) -> Answering<'_> {
         "incident_close" => boxed(|| incidents::close(call)),
         name if name.starts_with("backfill_") => of_backfills(call),
         name if name.starts_with("callback_") => of_callbacks(call),
+        name if name.starts_with("asset_") => of_assets(call),
         "held_list" => boxed(|| held::list(call)),
         "held_resolve" => boxed(|| held::resolve(call)),
         "events" => boxed(|| events::list(call)),
@@ -123,6 +125,16 @@ fn of_the_vault(call: &Call) -> Answering<'_> {
         "secret_delete" => boxed(|| vault::delete(call, Kind::Secret)),
         "connection_test" => boxed(|| connections::test(call)),
         "vault_rotate" => boxed(|| vault::rotate(call)),
+        _ => nobody(call),
+    }
+}
+
+fn of_assets(call: &Call) -> Answering<'_> {
+    match call.route.name {
+        "asset_list" => boxed(|| assets::list(call)),
+        "asset_show" => boxed(|| assets::show(call)),
+        "asset_events" => boxed(|| assets::events(call)),
+        "asset_emit" => boxed(|| assets::emit(call)),
         _ => nobody(call),
     }
 }

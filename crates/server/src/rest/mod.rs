@@ -9,6 +9,7 @@
 
 mod answer;
 mod answers;
+mod assets;
 mod attempt_view;
 mod attempts;
 mod backfills;

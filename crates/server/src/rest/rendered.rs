@@ -56,7 +56,9 @@ async fn facts(tx: &Tx, at: &At, ti: Ti) -> Result<Facts, Failure> {
         number: attempt.attempt_number,
         prev_outcome: attempt.prev_outcome,
     });
-    Ok(Facts { version, run: at.run.clone(), ti, outputs, kept, attempt, telling: None })
+    let asset_events = fencepost_engine::assets::triggering(tx, &at.run).await?;
+    let run = at.run.clone();
+    Ok(Facts { version, run, ti, outputs, kept, asset_events, attempt, telling: None })
 }
 
 /// Every field of the task that may hold a template, in the order of the documentation.
@@ -75,9 +77,9 @@ fn fields(facts: &Facts, context: &Context) -> Vec<RenderedField> {
             let name = "trigger_dag.dag_id";
             out.push(text(name.into(), name, &of.dag_id, context));
         }
-        Action::Wait(written) => {
-            let wait = written.to_string();
-            out.push(text("wait".into(), "wait", &wait, context));
+        Action::Http(written) | Action::Wait(written) => {
+            let of = if matches!(task.action, Action::Http(_)) { "http" } else { "wait" };
+            out.push(text(of.into(), of, &written.to_string(), context));
         }
         Action::Python(_) | Action::Noop => {}
     }

@@ -123,6 +123,7 @@ fn map_label(at: &At, ti: &Ti) -> Option<String> {
         ti: ti.clone(),
         outputs: BTreeMap::new(),
         kept: Vec::new(),
+        asset_events: serde_json::Map::new(),
         attempt: None,
         telling: None,
     };

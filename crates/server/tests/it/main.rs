@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod access;
+mod assets;
 mod attempts;
 mod backfills;
 mod dags;

@@ -63,7 +63,7 @@ pub use delete::delete;
 pub use of_backfill::{open_of, queued_of, unstopped_of};
 pub use places::{Places, Startable, count_active, older_than_waiting, places, startable};
 pub use previous::previous;
-pub use waiting::{count_waiting, oldest_slot, slot_edges, slots_before};
+pub use waiting::{count_waiting, count_waiting_for_assets, oldest_slot, slot_edges, slots_before};
 
 fn decode(row: Row) -> Result<Run, StoreError> {
     let mut c: Columns = row.columns("run");
@@ -454,6 +454,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     places::RUN_ACTIVE_COUNT,
     RUN_QUEUED,
     waiting::RUN_COUNT,
+    waiting::RUN_COUNT_OF_ASSETS,
     RUN_START,
     RUN_COUNT_DOWN,
     RUN_END,
@@ -482,4 +483,5 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     delete::RUN_DELETE[2],
     delete::RUN_DELETE[3],
     delete::RUN_DELETE[4],
+    delete::RUN_DELETE[5],
 ];

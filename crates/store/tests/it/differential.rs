@@ -7,6 +7,7 @@
 
 mod draw;
 mod pair;
+mod scene;
 mod words;
 
 use crate::place::{Place as _, PostgresDatabase};
@@ -68,7 +69,7 @@ fn pick<'a>(asked: &'a [Asked], rare: &[&str], draw: &mut Draw) -> &'a Asked {
 /// A scene that leads to rows that chance does not come to.
 async fn scene(pair: &Pair, draw: &mut Draw, seen: &mut Seen) {
     let both = pair.begin(false).await;
-    for line in asked(words::SCENE) {
+    for line in asked(scene::SCENE) {
         let answer = pair.step(&both, &line, &[line.set(draw)]).await;
         let how = seen_as(&answer);
         assert!(is_something(how), "{}: {how}", line.name);

@@ -24,6 +24,8 @@ pub struct ForTask {
     pub params: String,
     /// The outputs of its upstreams, as JSON.
     pub inputs: String,
+    /// The events of assets that made the run, as JSON.
+    pub asset_events: Option<String>,
     /// What came of the wait that it was deferred for, as JSON.
     pub defer_event: Option<String>,
     /// The user that it runs as, if not the worker's.
@@ -65,6 +67,7 @@ pub type Stamp = (u64, Option<SystemTime>);
 pub(crate) const SCRIPT: &str = "script";
 pub(crate) const PARAMS: &str = "params.json";
 pub(crate) const INPUTS: &str = "inputs.json";
+pub(crate) const ASSET_EVENTS: &str = "asset_events.json";
 pub(crate) const CHECKPOINT_IN: &str = "checkpoint_in";
 pub(crate) const DEFER_EVENT: &str = "defer_event.json";
 
@@ -88,6 +91,9 @@ pub(super) fn write(dir: &AttemptDir, files: &ForTask) -> io::Result<()> {
     }
     if let Some((place, private)) = &files.private {
         private.write(place, owner)?;
+    }
+    if let Some(events) = &files.asset_events {
+        write(ASSET_EVENTS, events.as_bytes())?;
     }
     write(PARAMS, files.params.as_bytes())?;
     write(INPUTS, files.inputs.as_bytes())?;

@@ -2,7 +2,9 @@
 
 use super::Shared;
 use super::lease::shim_margin;
-use crate::attempt::{CHECKPOINT_IN, DEFER_EVENT, ForTask, FromTask, INPUTS, PARAMS, SCRIPT};
+use crate::attempt::{
+    ASSET_EVENTS, CHECKPOINT_IN, DEFER_EVENT, ForTask, FromTask, INPUTS, PARAMS, SCRIPT,
+};
 use crate::dir::AttemptDir;
 use crate::private::Private;
 use crate::spec::{Containment, ShimSpec, version_of};
@@ -96,7 +98,13 @@ fn environment(
     // Set only for a process that resumes: so it knows that it does.
     let event = work.defer_event.is_some().then(|| dir.io().join(DEFER_EVENT));
     let event = event.map(|path| ("FENCEPOST_DEFER_EVENT_FILE", path));
-    let places = places.into_iter().chain(event).map(|(name, path)| (name.to_owned(), text(path)));
+    let assets = work.asset_events.is_some().then(|| dir.io().join(ASSET_EVENTS));
+    let assets = assets.map(|path| ("FENCEPOST_ASSET_EVENTS_FILE", path));
+    let places = places
+        .into_iter()
+        .chain(event)
+        .chain(assets)
+        .map(|(name, path)| (name.to_owned(), text(path)));
     let temporary = [("TMPDIR".to_owned(), text(dir.tmp()))];
     let all = shared.settings.allowed_env().chain(temporary).chain(work.env.clone()).chain(places);
     let all = all.chain(api(shared, assignment)).chain(python_path(shared, work));
@@ -157,6 +165,7 @@ pub(super) fn for_task(
         checkpoint: work.checkpoint.as_deref().and_then(super::checkpoint::decode),
         params: work.params.to_string(),
         inputs: work.inputs.to_string(),
+        asset_events: work.asset_events.as_ref().map(ToString::to_string),
         owner: work.run_as_user.clone(),
         state: state_dir(shared, assignment),
     }

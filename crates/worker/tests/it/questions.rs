@@ -58,6 +58,7 @@ fn assignment(token: &str) -> Assignment {
             env: Vec::new(),
             params: serde_json::Value::Null,
             inputs: serde_json::Value::Null,
+            asset_events: None,
             working_dir: None,
             run_as_user: None,
             containment: "auto".into(),

@@ -1,5 +1,6 @@
 //! The standalone as people run it: real processes, real signals, a real SQLite file.
 
+mod assets;
 mod backfill;
 mod bad_start;
 mod callbacks;
@@ -10,6 +11,7 @@ mod crash_points;
 mod deferral;
 mod full_disk;
 mod groups;
+mod http_tasks;
 mod kill9;
 mod local_run;
 mod pizza;

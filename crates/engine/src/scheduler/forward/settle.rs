@@ -4,6 +4,7 @@ use super::expand::expand;
 use super::trigger::trigger;
 use super::{Hand, MARK_BEHIND, MARK_PAST, past};
 use crate::Cx;
+use crate::assets::{Emissions, Producer};
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::facts::{self, Facts};
@@ -71,6 +72,16 @@ pub(super) async fn settle(
         Some(log::moved(m, to.to, &to.reason))
     };
     event::append(tx, moved.iter().filter_map(line).collect()).await?;
+    let mut emissions = Emissions::default();
+    for m in &moved {
+        let place = (m.key.run_pk, m.key.task_index);
+        let succeeded = went.get(&place).is_some_and(|to| to.to == TiState::Success);
+        if let Some(hand) = hands.get(&m.key.run_pk).filter(|_| succeeded) {
+            let of = Producer { key: m.key, dag_id: &m.dag_id, task_id: &m.task_id, token: None };
+            emissions.succeeded(&hand.version, &of, &[], log::SCHEDULER);
+        }
+    }
+    emissions.write(tx).await?;
     Ok(count + moved.len())
 }
 

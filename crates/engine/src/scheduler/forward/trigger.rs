@@ -2,6 +2,7 @@
 //! so there is one for each success, whatever crashes (I7). No worker has anything to do with it.
 
 use crate::Cx;
+use crate::assets::{Emissions, Producer};
 use crate::catalog::Version;
 use crate::error::EngineError;
 use crate::facts::{self, Facts};
@@ -31,6 +32,7 @@ pub(super) async fn trigger(
     let Some(Action::TriggerDag(wanted)) = task.map(|task| &task.action) else { return Ok(0) };
     let tis = task_instance::of_tasks(tx, run.run_pk, &[head.key.task_index]).await?;
     let (mut changes, mut lines) = (Vec::new(), Vec::new());
+    let mut emissions = Emissions::default();
     for ti in tis.into_iter().filter(|ti| ti.state == TiState::None) {
         let facts = facts::load(tx, &cx.catalog, run.clone(), ti).await?;
         let made = match request(cx, wanted, &facts) {
@@ -48,6 +50,9 @@ pub(super) async fn trigger(
         change.to.forward_due = true;
         change.to.recheck = 0;
         change.to.ended_at = Some(tx.now());
+        if made.is_ok() {
+            emissions.succeeded(version, &Producer::of(&change.to), &[], log::SCHEDULER);
+        }
         let mut line = log::ti_state(&change.to, change.from, log::SCHEDULER);
         line.reason = Some(made.unwrap_or_else(|why| why));
         lines.push(line);
@@ -55,6 +60,7 @@ pub(super) async fn trigger(
     }
     task_instance::change(tx, &changes).await?;
     event::append(tx, lines).await?;
+    emissions.write(tx).await?;
     Ok(changes.len())
 }
 

@@ -173,3 +173,9 @@ pub(crate) fn shown(ti: &Ti) -> String {
         format!("{}[{}]", ti.task_id, ti.key.map_index)
     }
 }
+
+/// Ids of runs that events and callbacks made are drawn anew each time.
+pub(crate) fn kind_of(run_id: &str) -> &str {
+    let drawn = ["asset_triggered__", "callback__"];
+    drawn.into_iter().find(|kind| run_id.starts_with(kind)).unwrap_or(run_id)
+}

@@ -68,6 +68,42 @@ pub async fn backfills(tx: &Tx, before: Timestamp) -> Result<u64, StoreError> {
     count(tx, &RETENTION_BACKFILLS_OLD, before).await
 }
 
+const RETENTION_ASSET_QUEUE: Stmt = Stmt::same(
+    "retention_asset_queue",
+    "DELETE FROM asset_queue WHERE (event_pk, dag_id) IN (
+        SELECT q.event_pk, q.dag_id FROM dag d
+            JOIN asset_queue q ON q.dag_id = d.dag_id AND q.run_pk IS NULL
+            JOIN asset_event e ON e.event_pk = q.event_pk
+        WHERE d.is_active = 0 AND e.at < $1 ORDER BY q.event_pk LIMIT $2)",
+);
+const RETENTION_ASSET_EVENTS: Stmt = Stmt::same(
+    "retention_asset_events",
+    "DELETE FROM asset_event WHERE event_pk IN (
+        SELECT e.event_pk FROM asset_event e WHERE e.at < $1
+            AND NOT EXISTS (SELECT 1 FROM asset_queue q WHERE q.event_pk = e.event_pk)
+        ORDER BY e.at LIMIT $2)",
+);
+const RETENTION_ASSET_EVENTS_OLD: Stmt = Stmt::same(
+    "retention_asset_events_old",
+    "SELECT COUNT(*) FROM asset_event e WHERE e.at < $1
+        AND NOT EXISTS (SELECT 1 FROM asset_queue q WHERE q.event_pk = e.event_pk)",
+);
+
+/// Takes events from before an instant out of the queues of DAGs whose files are gone; how many.
+pub async fn drop_asset_queue(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    tx.execute(&RETENTION_ASSET_QUEUE, values![before, limit]).await
+}
+
+/// Removes some events of assets from before an instant that no queue and no run has; how many.
+pub async fn drop_asset_events(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    tx.execute(&RETENTION_ASSET_EVENTS, values![before, limit]).await
+}
+
+/// How many of them there are.
+pub async fn asset_events(tx: &Tx, before: Timestamp) -> Result<u64, StoreError> {
+    count(tx, &RETENTION_ASSET_EVENTS_OLD, before).await
+}
+
 const RETENTION_TOKENS: Stmt = Stmt::same(
     "retention_tokens",
     "DELETE FROM api_token WHERE id IN (
@@ -106,6 +142,9 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     RETENTION_BACKFILL_SLOTS,
     RETENTION_BACKFILLS,
     RETENTION_BACKFILLS_OLD,
+    RETENTION_ASSET_QUEUE,
+    RETENTION_ASSET_EVENTS,
+    RETENTION_ASSET_EVENTS_OLD,
     RETENTION_TOKENS,
     RETENTION_TOKENS_OLD,
     RETENTION_ANSWERS_OLD,

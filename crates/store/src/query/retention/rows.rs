@@ -22,6 +22,12 @@ const RETENTION_XCOM_ROWS: Stmt = Stmt::same(
     "DELETE FROM xcom WHERE (run_pk, task_index, name, map_index) IN (
         SELECT run_pk, task_index, name, map_index FROM xcom WHERE run_pk = $1 LIMIT $2)",
 );
+// What it took stays taken: nobody takes it again.
+const RETENTION_ASSET_ROWS: Stmt = Stmt::same(
+    "retention_asset_rows",
+    "DELETE FROM asset_queue WHERE (event_pk, dag_id) IN (
+        SELECT event_pk, dag_id FROM asset_queue WHERE run_pk = $1 AND run_pk IS NOT NULL LIMIT $2)",
+);
 const RETENTION_ATTEMPT_ROWS: Stmt = Stmt::same(
     "retention_attempt_rows",
     "DELETE FROM attempt WHERE token IN (
@@ -65,6 +71,7 @@ pub async fn remove(tx: &Tx, run_pk: i64, most: u32) -> Result<Removed, StoreErr
     room = room.saturating_sub(removed.logs * u64::from(PER_PIECE));
     removed.events = some(tx, &RETENTION_EVENT_ROWS, run_pk, &mut room).await?;
     removed.outputs = some(tx, &RETENTION_XCOM_ROWS, run_pk, &mut room).await?;
+    some(tx, &RETENTION_ASSET_ROWS, run_pk, &mut room).await?;
     // Whoever removes the attempts first does not find their logs.
     if room > 0 {
         let rows = tx.query(&RETENTION_ATTEMPT_ROWS, values![run_pk, limit(room)]).await?;
@@ -121,6 +128,7 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     RETENTION_LOG_ROWS,
     RETENTION_EVENT_ROWS,
     RETENTION_XCOM_ROWS,
+    RETENTION_ASSET_ROWS,
     RETENTION_ATTEMPT_ROWS,
     RETENTION_TI_ROWS,
     RETENTION_KEY,

@@ -2,9 +2,10 @@
 
 use crate::{Stmt, StoreError, Tx, values};
 
-pub(super) const RUN_DELETE: [Stmt; 5] = [
+pub(super) const RUN_DELETE: [Stmt; 6] = [
     Stmt::same("run_delete_events", "DELETE FROM event WHERE run_pk = $1"),
     Stmt::same("run_delete_xcoms", "DELETE FROM xcom WHERE run_pk = $1"),
+    Stmt::same("run_delete_assets", "DELETE FROM asset_queue WHERE run_pk = $1"),
     Stmt::same("run_delete_tis", "DELETE FROM task_instance WHERE run_pk = $1"),
     Stmt::same("run_delete_attempts", "DELETE FROM attempt WHERE run_pk = $1"),
     Stmt::same(

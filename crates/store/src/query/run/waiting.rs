@@ -18,6 +18,17 @@ pub async fn count_waiting(tx: &Tx, dag_id: &str) -> Result<i64, StoreError> {
     row.unwrap_or(Row(vec![])).columns("run").int()
 }
 
+pub(super) const RUN_COUNT_OF_ASSETS: Stmt = Stmt::same(
+    "run_count_of_assets",
+    "SELECT COUNT(*) FROM run WHERE dag_id = $1 AND state = 'queued' AND run_type = 'asset_triggered'",
+);
+
+/// How many runs of a DAG wait that events of assets made.
+pub async fn count_waiting_for_assets(tx: &Tx, dag_id: &str) -> Result<i64, StoreError> {
+    let row = tx.query_opt(&RUN_COUNT_OF_ASSETS, values![dag_id]).await?;
+    row.unwrap_or(Row(vec![])).columns("run").int()
+}
+
 pub(super) const RUN_SLOTS_BEFORE: Stmt = Stmt::same(
     "run_slots_before",
     concat!(

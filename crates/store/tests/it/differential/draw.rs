@@ -170,6 +170,7 @@ impl Draw {
             "bstate" => self.of(&["running", "cancelling", "completed", "cancelled"]),
             "saction" => self.of(&["created", "rerun", "kept", "in_flight"]),
             "rtype" => self.of(&["scheduled", "manual"]),
+            "arole" => self.of(&["consumer", "consumer", "producer", "inlet"]),
             "trole" => self.of(&["admin", "viewer"]),
             "why" => self.of(&["first", "retry", "replaces"]),
             "counted" => self.of(&["none", "infra", "retries"]),
