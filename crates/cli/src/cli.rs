@@ -129,6 +129,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn arguments_are_read_as_documented() {
         for (line, good) in [
             ("dags list --tag x -o json", true),

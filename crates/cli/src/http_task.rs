@@ -180,8 +180,9 @@ impl Call<'_> {
         let retry_after = answer.headers().get("retry-after");
         let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let status = answer.status().as_u16();
+        // The status has decided: what is wrong with the rest is no reason to ask again.
         let body = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_vec();
-        let body = body.map_err(|error| format!("status {status}, then {error}"))?;
+        let body = body.unwrap_or_else(|error| format!("(no whole answer: {error})").into());
         Ok(Answer { status, retry_after, body })
     }
 
@@ -229,7 +230,10 @@ fn masked(text: &str, secrets: &[&str]) -> String {
             .map(str::to_owned)
             .collect()
     };
-    for secret in secrets.iter().flat_map(|secret| words(secret)) {
+    let mut all: Vec<String> = secrets.iter().flat_map(|secret| words(secret)).collect();
+    // Of two that begin alike the longer one is hidden whole.
+    all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    for secret in all {
         if secret.len() >= SECRET_LEAST {
             text = text.replace(&secret, "***");
         }
@@ -240,12 +244,11 @@ fn masked(text: &str, secrets: &[&str]) -> String {
 /// `Retry-After`: seconds, or an instant.
 fn patience(text: &str, now: Timestamp) -> Option<Span> {
     let text = text.trim();
-    let seconds = match text.parse::<u64>() {
-        Ok(seconds) => i64::try_from(seconds).unwrap_or(i64::MAX),
-        Err(_) => {
-            let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-            Timestamp::from_jiff(at).since(now).as_micros().max(0) / 1_000_000
-        }
+    let seconds = if let Ok(seconds) = text.parse::<u64>() {
+        i64::try_from(seconds).unwrap_or(i64::MAX)
+    } else {
+        let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+        Timestamp::from_jiff(at).since(now).as_micros().max(0) / 1_000_000
     };
     Some(Span::from_secs(seconds.clamp(1, LONGEST.as_micros() / 1_000_000)))
 }

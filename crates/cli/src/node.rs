@@ -381,7 +381,8 @@ fn worker_settings(options: &Options) -> supervisor::Settings {
         containment: settings.text("worker.containment").unwrap_or("auto").into(),
         python: supervisor::Python {
             interpreter: settings.text("worker.python").unwrap_or("python3").into(),
-            path: settings.text("dags.path").map(PathBuf::from),
+            // A task's own place is another one.
+            path: settings.text("dags.path").and_then(|path| std::path::absolute(path).ok()),
         },
         host_env: options.host_env.clone(),
         api: None,

@@ -7,20 +7,21 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::clock::{ClockKind, NS_PER_MS};
 
-/// What is told of what it says on standard error.
+/// What is told of what it says on standard error: its first line, so far.
 const COMPLAINT_MAX: usize = 200;
 
 /// Runs a line of shell with that environment and gives what it prints, at most `most` bytes. The error
-/// completes a sentence that begins with the command. It is ended when `patience` is over.
+/// completes a sentence that begins with the command. It is ended at `until` (see [`deadline_in`]).
 pub(crate) fn output_of(
     command: &str,
     env: &[(String, String)],
     most: u64,
-    patience: Duration,
+    until: u64,
 ) -> Result<Vec<u8>, String> {
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -32,14 +33,15 @@ pub(crate) fn output_of(
         .process_group(0)
         .spawn()
         .map_err(|error| format!("cannot be run: {error}"))?;
-    let read = read_both(&mut child, most, patience);
-    if read.is_err() {
+    let read = read_both(&mut child, most, until);
+    let ended = read.and_then(|read| wait(&child, until).map(|()| read));
+    if ended.is_err() {
         // Its group is its own, and it was not waited for: the number is still its.
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
     }
     let status = child.wait().map_err(|error| format!("cannot be waited for: {error}"))?;
-    let (out, complaint) = read?;
+    let (out, complaint) = ended?;
     if status.success() {
         return Ok(out);
     }
@@ -47,23 +49,42 @@ pub(crate) fn output_of(
     Err(format!("ends with {status}: {}", said.trim()))
 }
 
-fn read_both(
-    child: &mut Child,
-    most: u64,
-    patience: Duration,
-) -> Result<(Vec<u8>, Vec<u8>), String> {
+/// The instant after which a command is ended, on the clock of this module.
+pub(crate) fn deadline_in(patience: Duration) -> u64 {
+    let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    CLOCK.now_ns().saturating_add(millis.saturating_mul(NS_PER_MS))
+}
+
+const CLOCK: ClockKind = ClockKind::Monotonic;
+const TOO_LONG: &str = "has not ended in time";
+
+/// Waits until it has ended: a command may close its outputs long before.
+fn wait(child: &Child, until: u64) -> Result<(), String> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("has no pid")?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty());
+    let pidfd = pidfd.map_err(|error| format!("cannot be waited for: {error}"))?;
+    loop {
+        let left = until.saturating_sub(CLOCK.now_ns());
+        let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+        match poll(&mut fds, Some(&timespec(left))) {
+            Ok(0) => return Err(TOO_LONG.into()),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(format!("cannot be waited for: {error}")),
+        }
+    }
+}
+
+fn read_both(child: &mut Child, most: u64, until: u64) -> Result<(Vec<u8>, Vec<u8>), String> {
     let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("has no output".into());
     };
-    let clock = ClockKind::Monotonic;
-    let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-    let until = clock.now_ns().saturating_add(millis.saturating_mul(NS_PER_MS));
     let (mut printed, mut complaint) = (Vec::new(), Vec::new());
     let (mut out_open, mut err_open) = (true, true);
     while out_open || err_open {
-        let left = until.saturating_sub(clock.now_ns());
+        let left = until.saturating_sub(CLOCK.now_ns());
         if left == 0 {
-            return Err(format!("has not ended after {} s", patience.as_secs()));
+            return Err(TOO_LONG.into());
         }
         let (mut has_out, mut has_err) = (false, false);
         let mut fds = Vec::with_capacity(2);
@@ -123,7 +144,8 @@ mod tests {
 
     fn run(command: &str, most: u64, patience: Duration) -> Result<String, String> {
         let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-        output_of(command, &env, most, patience).map(|out| String::from_utf8(out).unwrap())
+        output_of(command, &env, most, deadline_in(patience))
+            .map(|out| String::from_utf8(out).unwrap())
     }
 
     #[test]
@@ -134,7 +156,9 @@ mod tests {
         let failed = run("echo locked >&2; exit 3", 100, long).unwrap_err();
         assert!(failed.contains("exit status: 3") && failed.contains("locked"), "{failed}");
         assert!(run("yes", 1000, long).unwrap_err().contains("more than 1000 bytes"));
-        let slow = run("sleep 600", 100, Duration::from_secs(1)).unwrap_err();
-        assert!(slow.contains("has not ended after 1 s"), "{slow}");
+        for slow in ["sleep 600", "printf x; exec >&- 2>&-; sleep 600"] {
+            let said = run(slow, 100, Duration::from_secs(1)).unwrap_err();
+            assert!(said.contains("has not ended in time"), "{said}");
+        }
     }
 }

@@ -88,7 +88,9 @@ impl Place {
     }
 
     fn is_host(&self, host: &str) -> bool {
-        matches!(self, Self::Host(name) if name.eq_ignore_ascii_case(host))
+        // A dot at the end says that a name is whole, and is the same name.
+        let bare = |name: &str| name.trim_end_matches('.').to_ascii_lowercase();
+        matches!(self, Self::Host(name) if bare(name) == bare(host))
     }
 
     fn holds(&self, ip: IpAddr) -> bool {

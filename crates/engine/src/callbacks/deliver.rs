@@ -54,6 +54,9 @@ pub(super) struct Deliveries {
     running: JoinSet<Tried>,
     /// Ids under way, with their receivers.
     in_flight: BTreeMap<String, String>,
+    /// How deliveries went, as long as the store has not taken it: they stay in flight, since whoever forgot
+    /// it would send again.
+    unwritten: Vec<Tried>,
     /// Behind which receiver the next turn begins, where there are very many.
     after: String,
 }
@@ -61,7 +64,7 @@ pub(super) struct Deliveries {
 impl Deliveries {
     pub(super) fn new(courier: Arc<dyn Courier>) -> Self {
         let (running, in_flight) = (JoinSet::new(), BTreeMap::new());
-        Self { courier, running, in_flight, after: String::new() }
+        Self { courier, running, in_flight, unwritten: Vec::new(), after: String::new() }
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -79,22 +82,20 @@ impl Deliveries {
         cx: &Cx,
         patience: &Patience,
     ) -> Result<usize, EngineError> {
-        let mut tried = Vec::new();
         while let Some(done) = self.running.try_join_next() {
             // One that panicked is made again: its row says that it is still due.
-            if let Ok(done) = done {
-                tried.push(done);
-            }
+            self.unwritten.extend(done.ok());
         }
-        let ids: Vec<String> = tried.iter().map(|(row, _)| row.id.clone()).collect();
-        let written = write(cx, patience, tried).await;
-        for id in ids {
-            self.in_flight.remove(&id);
+        // In one order, whoever else writes.
+        self.unwritten.sort_by(|(a, _), (b, _)| a.id.cmp(&b.id));
+        let written = write(cx, patience, &self.unwritten).await?;
+        for (row, _) in self.unwritten.drain(..) {
+            self.in_flight.remove(&row.id);
         }
         if self.running.is_empty() {
             self.in_flight.clear();
         }
-        written
+        Ok(written)
     }
 
     /// Begins the deliveries that are due, as far as there is room.
@@ -165,14 +166,14 @@ async fn take(cx: &Cx, due: Vec<Row>) -> Result<Vec<Row>, EngineError> {
     Ok(mine)
 }
 
-async fn write(cx: &Cx, patience: &Patience, tried: Vec<Tried>) -> Result<usize, EngineError> {
+async fn write(cx: &Cx, patience: &Patience, tried: &[Tried]) -> Result<usize, EngineError> {
     if tried.is_empty() {
         return Ok(0);
     }
     let tx = cx.store.begin("callbacks_tried").await?;
     let count = tried.len();
     for (row, went) in tried {
-        went_so(cx, &tx, patience, &row, went).await?;
+        went_so(cx, &tx, patience, row, went.clone()).await?;
     }
     tx.commit().await?;
     Ok(count)

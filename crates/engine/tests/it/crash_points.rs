@@ -162,8 +162,11 @@ fn is_long() -> bool {
 async fn is_due(world: &World, person: Person) -> bool {
     match person {
         Person::Triggers => true,
-        Person::Cancels | Person::ClearsRunning | Person::CancelsBackfill => {
-            !world.machine.running().is_empty()
+        Person::Cancels | Person::ClearsRunning => !world.machine.running().is_empty(),
+        // When it has begun with its first slot, and has taken up the run that was there before.
+        Person::CancelsBackfill => {
+            let begun = !world.machine.running().is_empty();
+            begun && world.unfinished_runs().await.contains(&"r".to_owned())
         }
         Person::Approves => world.triggers().await.iter().any(|one| one.kind == "approval"),
         Person::Clears | Person::Deletes | Person::Backfills => {

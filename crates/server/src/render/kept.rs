@@ -101,7 +101,10 @@ impl Opened {
         let variables = self.kept.variables.iter().filter(|(name, _)| is_sensitive(name));
         let texts = self.secrets.values().chain(variables.map(|(_, text)| text)).cloned();
         let all = texts.chain(self.kept.connections.values().flat_map(secrets_of));
-        hidden(all).into_iter().collect()
+        // Longest first: of two that begin alike the longer one is hidden whole.
+        let mut all: Vec<String> = hidden(all).into_iter().collect();
+        all.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        all
     }
 }
 

@@ -53,8 +53,19 @@ pub(super) fn begin(shared: &Arc<Shared>, assignments: Vec<Assignment>) {
     shared.nursery.add(async move { start_all(&worker, named).await });
 }
 
-/// Starts claims in directories of the given names.
+/// Starts claims in directories of the given names. One whose secrets may let it wait holds up no other.
 pub(super) async fn start_all(shared: &Arc<Shared>, claims: Vec<(String, Assignment)>) {
+    let may_wait = |assignment: &Assignment| assignment.work.as_ref().is_ok_and(secrets::may_wait);
+    let (slow, others): (Vec<_>, Vec<_>) =
+        claims.into_iter().partition(|(_, assignment)| may_wait(assignment));
+    for one in slow {
+        let worker = Arc::clone(shared);
+        shared.nursery.add(async move { start_together(&worker, vec![one]).await });
+    }
+    start_together(shared, others).await;
+}
+
+async fn start_together(shared: &Arc<Shared>, claims: Vec<(String, Assignment)>) {
     let mut ready = Vec::new();
     for (name, assignment) in claims {
         ready.extend(prepare(shared, name, assignment).await);

@@ -1,25 +1,33 @@
 //! From what the server says of secrets and connections to what the task is given.
 
 use super::Shared;
-use crate::command::output_of;
+use crate::command::{deadline_in, output_of};
 use crate::private::Private;
 use fencepost_api::execution::{SecretFrom, Work};
 use fencepost_core::kept::hidden;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 /// Most bytes of one secret.
 const MOST: u64 = 64 << 10;
-/// How long a command may take to print one.
+/// How long the commands of one attempt may take together: well under `start_timeout`, after which the
+/// claim is taken back.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Whether finding its secrets may take a while.
+pub(super) fn may_wait(work: &Work) -> bool {
+    work.secrets.iter().any(|secret| !matches!(secret.from, SecretFrom::Value(_)))
+}
 
 /// Finds every secret, or says which one cannot be had. `place` is where its files will be.
 pub(super) fn find(shared: &Shared, work: &Work, place: &Path) -> Result<Private, String> {
+    let until = deadline_in(PATIENCE);
     let mut private = Private { masked: work.masked.clone(), ..Private::default() };
     for secret in &work.secrets {
-        let text = value(shared, &secret.from)
+        let text = value(shared, &secret.from, until)
             .and_then(usable)
             .map_err(|why| format!("secret `{}`: {why}", secret.name))?;
         private.env.push((secret.name.clone(), text));
@@ -46,7 +54,7 @@ fn usable(text: String) -> Result<String, String> {
     if text.contains('\0') { Err("it holds a NUL byte".into()) } else { Ok(text) }
 }
 
-fn value(shared: &Shared, from: &SecretFrom) -> Result<String, String> {
+fn value(shared: &Shared, from: &SecretFrom, until: u64) -> Result<String, String> {
     match from {
         SecretFrom::Value(text) => Ok(text.clone()),
         SecretFrom::Env(name) => {
@@ -57,7 +65,7 @@ fn value(shared: &Shared, from: &SecretFrom) -> Result<String, String> {
         SecretFrom::File(path) => read(Path::new(path)).map_err(|why| format!("`{path}`: {why}")),
         SecretFrom::Exec(command) => {
             let env: Vec<(String, String)> = shared.settings.allowed_env().collect();
-            let printed = output_of(command, &env, MOST, PATIENCE);
+            let printed = output_of(command, &env, MOST, until);
             let printed = printed.and_then(|bytes| text(bytes).map_err(String::from));
             printed.map_err(|why| format!("its command {why}"))
         }
@@ -66,7 +74,13 @@ fn value(shared: &Shared, from: &SecretFrom) -> Result<String, String> {
 
 fn read(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
+    // A pipe that nobody writes to would never be open.
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(nonblock).open(path);
+    let file = file.map_err(|error| error.to_string())?;
+    if !file.metadata().is_ok_and(|about| about.is_file()) {
+        return Err("no regular file".into());
+    }
     file.take(MOST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MOST {
         return Err(format!("more than {MOST} bytes"));

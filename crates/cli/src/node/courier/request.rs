@@ -63,10 +63,14 @@ pub(super) fn send(
         let request = request.body(()).map_err(|error| error.to_string())?;
         agent.run(agent.configure_request(request).max_redirects(0).build())
     };
-    judge(answer)
+    // A receiver that tells back the address of a connection would tell a secret.
+    judge(answer, connection.is_none())
 }
 
-fn judge(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(), String> {
+fn judge(
+    answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    may_be_told: bool,
+) -> Result<(), String> {
     let mut answer = match answer {
         Ok(answer) => answer,
         Err(ureq::Error::Timeout(_)) => {
@@ -82,6 +86,9 @@ fn judge(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Resul
     }
     if status.is_redirection() {
         return Err(format!("it answered {}: redirects are not followed", status.as_u16()));
+    }
+    if !may_be_told {
+        return Err(format!("it answered {}", status.as_u16()));
     }
     let text = answer.body_mut().with_config().limit(4096).read_to_string().unwrap_or_default();
     let line: String = text.chars().filter(|c| !c.is_control()).take(TEXT_MAX).collect();

@@ -71,6 +71,7 @@ fn header(request: &str, name: &str) -> Option<String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one run shows all of it")]
 fn a_request_carries_key_and_token_and_its_answer_becomes_outputs() {
     let world = World::new();
     let server = serve(|path, turn| match (path, turn) {

@@ -52,7 +52,7 @@ fn functions_get_their_arguments_by_name_and_give_outputs() {
          raises: {python: 'shop.work:raises'}\n  skips: {python: 'shop.work:skips'}\n  \
          wants: {python: 'shop.work:wants'}\n  nowhere: {python: 'shop.work:nowhere', retries: 3}\n",
     );
-    let node = world.start();
+    let node = world.start_on_relative_dags();
     world.trigger("py");
     world.wait_state("py", "failed");
     let expected = [
@@ -68,7 +68,7 @@ fn functions_get_their_arguments_by_name_and_give_outputs() {
     assert_eq!(states(&world, "py"), expected);
     let typed = outputs(&world, "py", "typed").to_string();
     assert!(typed.contains(r#"[1,{"a":null}]"#) && typed.contains("try_number"), "{typed}");
-    assert!(outputs(&world, "py", "desk").to_string().contains("b3"));
+    assert!(outputs(&world, "py", "desk;1").to_string().contains("b3"));
     // What is not there is not tried again.
     let nowhere = world.attempts("py", "nowhere");
     assert_eq!((nowhere.len(), &nowhere[0]["exit_code"]), (1, &127.into()));

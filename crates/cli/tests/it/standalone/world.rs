@@ -47,15 +47,23 @@ impl World {
 
     /// `None`: it ended before it served.
     pub(crate) fn try_start(&self) -> Option<Node> {
-        let dags = self.path("dags");
-        let mut args = vec!["standalone", "--listen", "127.0.0.1:0", "--dags"];
-        args.push(dags.to_str().unwrap());
+        self.try_start_on(self.path("dags").to_str().unwrap())
+    }
+
+    /// Starts one that is told of its DAG folder as people say it: from where they stand.
+    pub(crate) fn start_on_relative_dags(&self) -> Node {
+        self.try_start_on("dags").expect("the standalone does not start")
+    }
+
+    fn try_start_on(&self, dags: &str) -> Option<Node> {
+        let mut args = vec!["standalone", "--listen", "127.0.0.1:0", "--dags", dags];
         args.extend(self.args.iter().map(String::as_str));
         let errors =
             std::fs::File::options().create(true).append(true).open(self.path("stderr")).unwrap();
         let mut command = self.command(&args);
         // A process group of its own: what is killed is this process and nothing else.
         command.process_group(0).stdout(Stdio::piped()).stderr(errors);
+        command.current_dir(self.folder.path());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
