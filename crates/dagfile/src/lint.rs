@@ -8,6 +8,7 @@ use crate::read::{Draft, Reading, Template, TemplateKind};
 use crate::suggest::did_you_mean;
 use crate::template::{self, Use};
 use crate::yaml::{Content, Node};
+use fencepost_core::connection::is_sensitive;
 use fencepost_core::dag::{OutputType, Task};
 use fencepost_core::kept::{self, Kind};
 use upstream::Upstreams;
@@ -91,6 +92,17 @@ impl Check<'_, '_> {
             let hint = "name a connection: conn: NAME";
             return self.error(used, "not-supported-yet", message, hint);
         }
+        if self.is_kept_in_the_store() && speaks_of_secrets(&path) {
+            let field = self.template.field.split('.').next().unwrap_or_default();
+            let message =
+                format!("`{field}` is kept as it is rendered, and `{}` may be secret", path[0]);
+            return self.error(
+                used,
+                "secret-kept",
+                message,
+                "give it to a task that runs: env, secrets",
+            );
+        }
         match path.as_slice() {
             ["params", name, ..] => self.check_param(used, name),
             ["dag_run", "conf", ..] | ["conf", ..] => self.check_pasted(used),
@@ -114,6 +126,11 @@ impl Check<'_, '_> {
             [root, ..] => self.check_root(used, root),
             [] => {}
         }
+    }
+
+    /// What these become is a row of the store, which people may read.
+    fn is_kept_in_the_store(&self) -> bool {
+        ["trigger_dag", "wait", "expand"].iter().any(|key| self.template.field.starts_with(key))
     }
 
     /// What is kept is read before a template is rendered, by the names that its text shows.
@@ -263,6 +280,15 @@ impl Check<'_, '_> {
         };
         let message = format!("{name} is pasted into `{}`", self.template.field);
         self.findings.warn(self.place(used.offset), "script-injection", message, hint);
+    }
+}
+
+/// Connections, and variables that are named like secrets.
+fn speaks_of_secrets(path: &[&str]) -> bool {
+    match path {
+        ["conn", ..] => true,
+        ["var", _, name, ..] => is_sensitive(name),
+        _ => false,
     }
 }
 

@@ -22,6 +22,9 @@ const VARIABLES: &str = "variables.json";
 pub struct Private {
     /// Variables of its environment.
     pub(crate) env: Vec<(String, String)>,
+    /// Program and arguments, where one of them holds a secret.
+    #[serde(default)]
+    pub(crate) argv: Vec<String>,
     /// What is hidden in its log.
     pub(crate) masked: Vec<String>,
     /// Files by name, for the task to read.
@@ -114,6 +117,7 @@ mod tests {
         let place = temp.path().join("private");
         let private = Private {
             env: vec![("DSN".into(), "postgres://x".into())],
+            argv: Vec::new(),
             masked: vec!["postgres://x".into()],
             files: vec![("conn_a.json".into(), "{}".into())],
         };

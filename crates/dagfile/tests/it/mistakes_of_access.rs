@@ -112,3 +112,23 @@ fn what_a_task_is_given_goes_over_what_its_dag_gives() {
     assert_eq!(of(Kind::Connection), ["x", "y", "z"]);
     assert_eq!(of(Kind::Variable), ["r"]);
 }
+
+#[test]
+fn what_the_store_keeps_as_it_is_rendered_may_not_be_secret() {
+    let said = |field: &str, root: &str| {
+        format!(
+            "[secret-kept] `{field}` is kept as it is rendered, and `{root}` may be secret | \
+             give it to a task that runs: env, secrets"
+        )
+    };
+    for (lines, field, root) in [
+        ("trigger_dag: {dag_id: o, params: {p: '{{ conn.a.password }}'}}", "trigger_dag", "conn"),
+        ("wait: {http: 'https://x/{{ var.value.api_key }}'}", "wait", "var"),
+        ("run: x\nexpand: {a: '{{ [conn.a.host] }}'}", "expand", "conn"),
+    ] {
+        let found = findings(&task(lines));
+        let wanted = said(field, root);
+        assert!(found.len() == 1 && found[0].ends_with(&wanted), "{found:#?}");
+    }
+    check_task("wait: {http: 'https://x/{{ var.value.region }}'}", &[]);
+}

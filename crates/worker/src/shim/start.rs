@@ -109,7 +109,10 @@ struct Prepared {
 fn start(dir: &AttemptDir, mut spec: ShimSpec, lock: OwnedFd) -> Result<Watch, Refusal> {
     let private = spec.private.as_deref().map(Private::take).transpose();
     let private = private.map_err(|error| Refusal::no_exec(format!("private files: {error}")))?;
-    let Private { env, masked, .. } = private.unwrap_or_default();
+    let Private { env, argv, masked, .. } = private.unwrap_or_default();
+    if !argv.is_empty() {
+        spec.argv = argv;
+    }
     spec.env.retain(|(name, _)| env.iter().all(|(other, _)| other != name));
     spec.env.extend(env);
     spec.check().map_err(Refusal::no_exec)?;

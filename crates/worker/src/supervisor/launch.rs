@@ -132,14 +132,19 @@ async fn prepare(shared: &Arc<Shared>, name: String, assignment: Assignment) -> 
         }
         let dir = inner.host.dir(&dir_name);
         let place = private::place(&dir, &own.attempt_id);
-        let private = match secrets::find(&inner, &work, &place) {
-            Ok(private) => (!private.is_empty()).then_some((place, private)),
+        let mut private = match secrets::find(&inner, &work, &place) {
+            Ok(private) => private,
             Err(why) => return Ok(Prepared::NoSecret(why)),
         };
-        let at = private.as_ref().map(|(place, _)| place.clone());
-        let spec = spec(&inner, &dir, (&own, &work), at);
+        let at = (!private.is_empty()).then(|| place.clone());
+        let mut spec = spec(&inner, &dir, (&own, &work), at);
+        let mut files = for_task(&inner, &own, &work);
+        if !private.is_empty() {
+            secrets::withdraw(&mut private, &place, &mut spec, &mut files);
+            files.private = Some((place, private));
+        }
         let prepared = inner.host.prepare(&dir_name, &spec, inner.lease_of(spec.keeps))?;
-        inner.host.write_files(&dir_name, &for_task(&inner, &own, &work, private))?;
+        inner.host.write_files(&dir_name, &files)?;
         Ok(Prepared::Ready(prepared))
     })
     .await;

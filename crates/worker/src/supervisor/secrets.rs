@@ -1,8 +1,10 @@
 //! From what the server says of secrets and connections to what the task is given.
 
 use super::Shared;
+use crate::attempt::{ForTask, SCRIPT};
 use crate::command::{deadline_in, output_of};
 use crate::private::Private;
+use crate::spec::ShimSpec;
 use fencepost_api::execution::{SecretFrom, Work};
 use fencepost_core::kept::hidden;
 use std::fs::File;
@@ -44,9 +46,39 @@ pub(super) fn find(shared: &Shared, work: &Work, place: &Path) -> Result<Private
         private.env.push((variable, uri));
         private.files.push((file, given.json.to_string()));
     }
+    // Each secret was given one variable, the first ones.
     let found = private.env.iter().take(work.secrets.len()).map(|(_, text)| text.clone());
     private.masked.extend(hidden(found));
     Ok(private)
+}
+
+/// Moves what holds a secret out of what is written to a disk: variables, arguments, the script.
+pub(super) fn withdraw(
+    private: &mut Private,
+    place: &Path,
+    spec: &mut ShimSpec,
+    files: &mut ForTask,
+) {
+    let masked = private.masked.clone();
+    let is_secret = |text: &str| masked.iter().any(|secret| text.contains(secret));
+    let env = std::mem::take(&mut spec.env);
+    let (secret, plain): (Vec<_>, Vec<_>) =
+        env.into_iter().partition(|(_, value)| is_secret(value));
+    spec.env = plain;
+    // What was given by name goes over what a template made.
+    private.env.splice(0..0, secret);
+    if let Some(script) = files.script.take_if(|script| is_secret(script)) {
+        let path = place.join(SCRIPT).to_string_lossy().into_owned();
+        private.files.push((SCRIPT.into(), script));
+        if let Some(last) = spec.argv.last_mut() {
+            *last = path;
+        }
+    }
+    if spec.argv.iter().any(|word| is_secret(word)) {
+        let hidden = spec.argv.iter().map(|word| if is_secret(word) { "***" } else { word });
+        let hidden = hidden.map(ToOwned::to_owned).collect();
+        private.argv = std::mem::replace(&mut spec.argv, hidden);
+    }
 }
 
 /// What a process can be handed.

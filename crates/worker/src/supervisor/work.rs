@@ -6,7 +6,6 @@ use crate::attempt::{
     ASSET_EVENTS, CHECKPOINT_IN, DEFER_EVENT, ForTask, FromTask, INPUTS, PARAMS, SCRIPT,
 };
 use crate::dir::AttemptDir;
-use crate::private::Private;
 use crate::spec::{Containment, ShimSpec, version_of};
 use fencepost_api::execution::{Assignment, Work};
 use std::path::PathBuf;
@@ -152,14 +151,9 @@ pub(super) fn state_dir(shared: &Shared, assignment: &Assignment) -> PathBuf {
 }
 
 /// What the task is given to read.
-pub(super) fn for_task(
-    shared: &Shared,
-    assignment: &Assignment,
-    work: &Work,
-    private: Option<(PathBuf, Private)>,
-) -> ForTask {
+pub(super) fn for_task(shared: &Shared, assignment: &Assignment, work: &Work) -> ForTask {
     ForTask {
-        private,
+        private: None,
         script: work.script.clone(),
         defer_event: work.defer_event.as_ref().map(ToString::to_string),
         checkpoint: work.checkpoint.as_deref().and_then(super::checkpoint::decode),

@@ -150,3 +150,29 @@ fn a_secret_is_hidden_in_every_form_that_a_log_gets_it_in() {
     world.assert_sound();
     node.stop();
 }
+
+#[test]
+fn what_templates_make_of_a_secret_lies_on_no_disk_either() {
+    let world = World::new();
+    world.dag(
+        "pasted",
+        "env: {PW: '{{ conn.w.password }}', LINE: 'x={{ var.value.api_key }}'}\ntasks:\n  script:\n    \
+         run: |\n      here=\"$(dirname \"$FENCEPOST_LEASE_FILE\")\"\n      \
+         test \"$PW\" = \"pass word 1\" && test \"$LINE\" = x=key-0123456789\n      \
+         test {{ var.value.api_key | sh }} = \"${LINE#x=}\"\n      \
+         if grep -r -e \"$PW\" -e \"${LINE#x=}\" \"$here\"; then exit 1; fi\n  \
+         words:\n    command: [sh, -c, 'test \"$0\" = \"$PW\" && echo same', '{{ conn.w.password }}']\n",
+    );
+    let node = world.start();
+    world.must(&["connections", "set", "w", "postgres://ann:pass%20word%201@db.example/sales"]);
+    world.must(&["variables", "set", "api_key", "key-0123456789"]);
+    world.trigger("pasted");
+    world.wait_state("pasted", "success");
+    assert!(world.must(&["logs", "pasted", "@latest", "words"]).contains("same"));
+    world.wait_quiet();
+    for secret in ["pass word 1", "key-0123456789"] {
+        is_written(&world.home(), secret);
+    }
+    world.assert_sound();
+    node.stop();
+}
