@@ -291,8 +291,8 @@ async fn a_person_s_run_is_the_past_of_a_slot_only_without_catchup() {
         let mut world = World::of(&[&text]).await;
         world.settle().await;
         world.pass_time(Span::from_mins(30));
-        world.script(|what| exit(u8::from(what.run_id == "by hand")));
-        world.trigger("d", "by hand").await;
+        world.script(|what| exit(u8::from(what.run_id == "by_hand")));
+        world.trigger("d", "by_hand").await;
         world.settle().await;
         world.pass_time(Span::from_mins(30));
         world.settle().await;

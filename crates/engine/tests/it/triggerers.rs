@@ -83,6 +83,8 @@ async fn a_late_look_of_a_former_owner_ends_nothing() {
     let one = triggerer(&world, "one").await;
     world.trigger("d", "r").await;
     world.plan().await;
+    // The world's own triggerer has looked once.
+    world.pass_time(Span::from_mins(2));
     let seen = Seen::default();
     for index in 0..10 {
         seen.0.lock().unwrap().insert(format!("/in/{index}"), Look::Met(json!({})));

@@ -55,6 +55,8 @@ worlds! {
     late_registration: ["handed_over", "reattached"],
     rivals: ["handed_over", "reattached", "shim_fenced"],
     failover: ["epoch_raised", "reconciled", "claim_recorded_again", "disowned", "never_ran"],
+    #[ignore = "of the long form"]
+    failover_clock: ["epoch_raised", "reconciled"],
     failover_successor: ["epoch_raised", "reconciled", "claim_recorded_again", "handed_over"],
     failover_late: ["epoch_raised", "reconciled", "claim_recorded_again", "start_refused"],
     failover_twice: ["epoch_raised", "reconciled", "claim_recorded_again", "scheduler_fenced"],
