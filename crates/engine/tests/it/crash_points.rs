@@ -1,8 +1,7 @@
 //! Exhaustive crash points, in process: a scenario runs once to list every point that it passes;
 //! then once more for every point and every way to die there, to the same end.
 //!
-//! A crash takes everything that is in memory with it: the context, its caches, the workers. Only
-//! the store's file and the processes of tasks stay.
+//! A crash takes all that is in memory with it. Only the store's file and the processes of tasks stay.
 
 use crate::world::{
     Act, Kind, Trip, What, World, backfills, clears, defers, exit, gone, kind_of, request, says,
@@ -20,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy)]
 enum Person {
     Triggers,
-    /// Once a process runs.
+    /// These two: once a process runs.
     Cancels,
     ClearsRunning,
     /// Once the run is over.
@@ -28,7 +27,7 @@ enum Person {
     Deletes,
     /// Once it triggered a run for the first day.
     Backfills,
-    /// Once a process runs.
+    /// Once a process runs, and the run that was there before is taken up.
     CancelsBackfill,
     /// Once something is asked.
     Approves,
@@ -163,10 +162,8 @@ async fn is_due(world: &World, person: Person) -> bool {
     match person {
         Person::Triggers => true,
         Person::Cancels | Person::ClearsRunning => !world.machine.running().is_empty(),
-        // When it has begun with its first slot, and has taken up the run that was there before.
         Person::CancelsBackfill => {
-            let begun = !world.machine.running().is_empty();
-            begun && world.unfinished_runs().await.contains(&"r".to_owned())
+            !world.machine.running().is_empty() && world.unfinished_runs().await.len() == 3
         }
         Person::Approves => world.triggers().await.iter().any(|one| one.kind == "approval"),
         Person::Clears | Person::Deletes | Person::Backfills => {
