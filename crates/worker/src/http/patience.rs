@@ -34,9 +34,16 @@ impl Patience {
         Self { is_paced: false, state: Mutex::default(), random, notice }
     }
 
-    /// One of a client whose caller has a pace of its own; what it meets is not told twice.
+    /// One of a client whose caller has a pace of its own. What passes is told by the others; what does
+    /// not pass is told here too, since a worker that may not act any more makes no other calls.
     pub(super) fn paced(&self) -> Self {
-        Self { is_paced: true, ..Self::new(Arc::clone(&self.random), Arc::new(|_| {})) }
+        let all = Arc::clone(&self.notice);
+        let notice: Notice = Arc::new(move |trouble| {
+            if trouble.is_some_and(is_hopeless) {
+                all(trouble);
+            }
+        });
+        Self { is_paced: true, ..Self::new(Arc::clone(&self.random), notice) }
     }
 
     pub(super) fn trouble(&self) -> Option<Problem> {
@@ -128,5 +135,10 @@ mod tests {
         assert_eq!((told.load(Ordering::SeqCst), patience.trouble()), (2, None));
         patience.note(Some(&Problem::new(ProblemCode::Forbidden, "")));
         assert_eq!(patience.trouble().map(|t| t.status), Some(403));
+        let (paced, before) = (patience.paced(), told.load(Ordering::SeqCst));
+        for problem in [Some(&gone), None, Some(&Problem::new(ProblemCode::Forbidden, "")), None] {
+            paced.note(problem);
+        }
+        assert_eq!(told.load(Ordering::SeqCst), before + 1, "of a paced one what does not pass");
     }
 }
