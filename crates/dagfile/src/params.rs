@@ -4,35 +4,33 @@
 
 use crate::suggest::did_you_mean;
 use fencepost_core::dag::{Dag, Param};
-use fencepost_core::params::check;
+use fencepost_core::params::{check, pattern};
 use serde_json::{Map, Value};
 
 /// Keywords of a long form besides `type`, `default` and `description`.
-pub(crate) const KEYWORDS: [&str; 11] = [
+pub(crate) const KEYWORDS: [&str; 26] = [
     "title",
     "format",
     "examples",
     "enum",
+    "const",
     "items",
     "minItems",
     "maxItems",
+    "uniqueItems",
     "minimum",
     "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
     "minLength",
     "maxLength",
-];
-
-/// Keywords of JSON Schema that would have to be checked and are not yet.
-pub(crate) const LATER: [&str; 13] = [
     "pattern",
-    "const",
     "properties",
     "required",
     "additionalProperties",
-    "uniqueItems",
-    "multipleOf",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
+    "minProperties",
+    "maxProperties",
     "anyOf",
     "oneOf",
     "allOf",
@@ -47,7 +45,7 @@ pub(crate) const TYPES: [&str; 7] =
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{keyword}` must be {expected}")]
 pub(crate) struct SchemaError {
-    pub(crate) keyword: &'static str,
+    pub(crate) keyword: String,
     expected: &'static str,
 }
 
@@ -113,21 +111,69 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether the keywords have values of their kind.
+/// Whether the keywords have values of their kind, down to the bottom.
 pub(crate) fn check_schema(schema: &Value) -> Result<(), SchemaError> {
-    let Some(schema) = schema.as_object() else {
-        return Err(SchemaError { keyword: "items", expected: "a mapping of keywords" });
+    let Some(entries) = schema.as_object() else {
+        return Err(SchemaError { keyword: "items".into(), expected: "a mapping of keywords" });
     };
-    let check = |keyword, expected, is_sound: fn(&Value) -> bool| match schema.get(keyword) {
-        Some(value) if !is_sound(value) => Err(SchemaError { keyword, expected }),
-        _ => Ok(()),
+    entries.iter().try_for_each(|(keyword, value)| {
+        let expected = expected(keyword, value);
+        expected.map_or(Ok(()), |expected| Err(SchemaError { keyword: keyword.clone(), expected }))
+    })
+}
+
+/// What the value of a keyword should have been.
+fn expected(keyword: &str, value: &Value) -> Option<&'static str> {
+    let is_schema = |value: &Value| value.is_boolean() || is_nested_schema(value);
+    let all = |list: &Value, sound: fn(&Value) -> bool| {
+        list.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(sound))
     };
-    check("enum", "a list with values", |v| v.as_array().is_some_and(|list| !list.is_empty()))?;
-    for keyword in ["minItems", "maxItems", "minLength", "maxLength"] {
-        check(keyword, "a whole number from 0 up", Value::is_u64)?;
+    let (is_sound, expected) = match keyword {
+        "enum" => (all(value, |_| true), "a list with values"),
+        "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties" | "maxProperties" => {
+            (value.is_u64(), "a whole number from 0 up")
+        }
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+            (value.is_number(), "a number")
+        }
+        "multipleOf" => (value.as_f64().is_some_and(|step| step > 0.0), "a number over 0"),
+        "uniqueItems" => (value.is_boolean(), "true or false"),
+        "pattern" => {
+            let is_pattern = value.as_str().is_some_and(|text| pattern(text).is_ok());
+            (is_pattern, "a regular expression (without look-around and back-references)")
+        }
+        "items" => (is_nested_schema(value), "a mapping of keywords"),
+        "not" | "additionalProperties" => (is_schema(value), "a mapping of keywords"),
+        "properties" => {
+            let is_sound = value.as_object().is_some_and(|inner| inner.values().all(is_schema));
+            (is_sound, "a mapping of names to mappings of keywords")
+        }
+        "required" => (all(value, Value::is_string), "a list of names"),
+        "anyOf" | "oneOf" | "allOf" => {
+            (all(value, is_nested_schema), "a list of mappings of keywords")
+        }
+        _ => (true, ""),
+    };
+    (!is_sound).then_some(expected)
+}
+
+/// A schema within another: nothing in it is passed over in silence.
+fn is_nested_schema(schema: &Value) -> bool {
+    let is_known = |key: &String| {
+        KEYWORDS.contains(&key.as_str())
+            || ["type", "default", "description"].contains(&key.as_str())
+    };
+    let has_sound_type = schema.get("type").is_none_or(is_type);
+    schema.as_object().is_some_and(|entries| entries.keys().all(is_known))
+        && has_sound_type
+        && check_schema(schema).is_ok()
+}
+
+/// Whether it names a type, or several.
+pub(crate) fn is_type(value: &Value) -> bool {
+    let is_name = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
+    match value.as_array() {
+        Some(names) => !names.is_empty() && names.iter().all(is_name),
+        None => is_name(value),
     }
-    for keyword in ["minimum", "maximum"] {
-        check(keyword, "a number", Value::is_number)?;
-    }
-    check("items", "a mapping of keywords", |v| check_schema(v).is_ok())
 }

@@ -1,10 +1,10 @@
 //! `params`: the short form `name: default` and the long one with JSON Schema keywords.
 
 use super::expand::not_json;
-use super::fields::{Fields, NOT_YET};
+use super::fields::Fields;
 use super::identifiers::Identifiers;
 use crate::diagnostic::{Findings, quoted};
-use crate::params::{KEYWORDS, LATER, TYPES, check_schema, type_of};
+use crate::params::{KEYWORDS, TYPES, check_schema, is_type, type_of};
 use crate::suggest::did_you_mean;
 use crate::yaml::Entry;
 use fencepost_core::dag::Param;
@@ -66,10 +66,6 @@ fn long(
             known if KEYWORDS.contains(&known) => {
                 schema.insert(known.into(), value);
             }
-            known if LATER.contains(&known) => {
-                let message = format!("`{known}` of a param is not supported yet");
-                findings.error(keyword.key_place, NOT_YET, message, "leave it out for now");
-            }
             _ => report_unknown(keyword, findings),
         }
     }
@@ -101,12 +97,7 @@ fn long(
 }
 
 fn check_type(keyword: &Entry, value: &Value, findings: &mut Findings) {
-    let is_type = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
-    let is_sound = match value.as_array() {
-        Some(names) => !names.is_empty() && names.iter().all(is_type),
-        None => is_type(value),
-    };
-    if !is_sound {
+    if !is_type(value) {
         let word = value.as_str().unwrap_or_default();
         let near = did_you_mean(word, TYPES.into_iter());
         let hint = if near.is_empty() { format!("one of {}", TYPES.join(", ")) } else { near };

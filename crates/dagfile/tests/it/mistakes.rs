@@ -380,13 +380,12 @@ fn a_task_that_may_outlive_its_lease_is_not_replaced_after_it() {
 #[test]
 fn params() {
     check(
-        "params:\n  a: {type: strng}\n  b: {type: integer, default: x}\n  c: {defualt: 1}\n  d: {type: string, pattern: x}\n  e: {enum: []}\n  1f: 2\n  g: .nan\ntasks: {t: {run: x}}\n",
+        "params:\n  a: {type: strng}\n  b: {type: integer, default: x}\n  c: {defualt: 1}\n  d: {type: string, pattern: '(?=x)'}\n  e: {enum: []}\n  1f: 2\n  g: .nan\ntasks: {t: {run: x}}\n",
         &[
             "2:13 error [bad-value] a param's type cannot be the text `strng` | did you mean `string`?",
             "3:31 error [bad-param] the default of `b` does not fit: must be integer, is string | ",
             "4:7 error [unknown-key] unknown keyword `defualt` | did you mean `default`?",
-            "5:21 error [not-supported-yet] `pattern` of a param is not supported yet | \
-         leave it out for now",
+            "5:30 error [bad-param] `pattern` must be a regular expression (without look-around and back-references) | ",
             "6:13 error [bad-param] `enum` must be a list with values | ",
             "7:3 error [bad-name] `1f` is not a name for a param | \
          letters, digits and _, not beginning with a digit",
