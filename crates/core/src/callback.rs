@@ -193,6 +193,10 @@ pub enum Callback {
         dag_id: String,
         conf: Value,
     },
+    /// A command on a live worker.
+    Run {
+        script: String,
+    },
 }
 
 impl Callback {
@@ -206,6 +210,7 @@ impl Callback {
             Self::Email { conn: Some(name), .. } => format!("conn:{name}"),
             Self::Email { .. } => "email".into(),
             Self::TriggerDag { .. } => "trigger_dag".into(),
+            Self::Run { .. } => "run".into(),
         }
     }
 }

@@ -6,11 +6,13 @@
 
 mod action;
 mod called;
+mod companion;
 mod graph;
 mod group;
 mod output;
 
 pub use action::{Action, TriggerDag};
+pub use companion::{CALLBACK_PARAM, CALLBACK_VARIABLES, callback_param, companion_id};
 pub use graph::{
     DagError, INSTANCES_MAX, TASKS_MAX, ancestors, descendants, downstream_edges, priority_weights,
     topological_order,

@@ -6,7 +6,7 @@
 //!
 //! - a timer falls due (the wait's own instant, or the deadline of the whole wait): fired in pages
 //!   by whoever runs the pass, no owner needed;
-//! - a condition that has to be looked at (`file`, `http`, another run) is owned by one triggerer,
+//! - a condition that has to be looked at (`file`, `http`, `sql`, another run) is owned by one triggerer,
 //!   which looks every `poke_interval` and writes down what it saw ([`Look`], [`next_look`]);
 //! - a person answers (`approval`).
 //!
@@ -54,6 +54,7 @@ pub enum Wait {
     /// A file or directory on the triggerer's machine.
     File(String),
     Http(Http),
+    Sql(Sql),
     External(External),
     /// An event of an asset at or after an instant.
     Asset {
@@ -72,6 +73,14 @@ pub struct Http {
     pub status: Vec<u16>,
     /// JSON pointers into the answer and the value that must stand there.
     pub json: Vec<(String, Value)>,
+}
+
+/// A question to a database whose answer must be true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sql {
+    pub query: String,
+    /// The name of a connection.
+    pub conn: String,
 }
 
 /// Another run, or a task of it, that must have ended.
@@ -118,6 +127,7 @@ impl Wait {
             Self::Until(_) => "timer",
             Self::File(_) => "file",
             Self::Http(_) => "http",
+            Self::Sql(_) => "sql",
             Self::External(External { task_id: Some(_), .. }) => "external_task",
             Self::External(_) => "external_run",
             Self::Asset { .. } => "asset",
@@ -127,7 +137,14 @@ impl Wait {
 
     /// Whether somebody has to look at it again and again.
     pub const fn is_looked_at(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Http(_) | Self::External(_) | Self::Asset { .. })
+        match self {
+            Self::File(_)
+            | Self::Http(_)
+            | Self::Sql(_)
+            | Self::External(_)
+            | Self::Asset { .. } => true,
+            Self::Until(_) | Self::Approval(_) => false,
+        }
     }
 
     /// In words, for people.
@@ -136,6 +153,9 @@ impl Wait {
             Self::Until(at) => format!("waits until {at}"),
             Self::File(path) => format!("waits for the file {path}"),
             Self::Http(http) => format!("waits for {} to answer {:?}", http.url, http.status),
+            Self::Sql(sql) => {
+                format!("waits for the answer of {} to be true: {}", sql.conn, sql.query)
+            }
             Self::External(other) => {
                 let run = match &other.which {
                     Which::RunId(id) => id.clone(),
@@ -163,6 +183,7 @@ impl Waiting {
             Wait::Until(at) => Some(deadline.map_or(at, |deadline| deadline.min(at))),
             Wait::File(_)
             | Wait::Http(_)
+            | Wait::Sql(_)
             | Wait::External(_)
             | Wait::Asset { .. }
             | Wait::Approval(_) => deadline,
@@ -176,6 +197,7 @@ impl Waiting {
             Wait::Until(_)
             | Wait::File(_)
             | Wait::Http(_)
+            | Wait::Sql(_)
             | Wait::External(_)
             | Wait::Asset { .. }
             | Wait::Approval(_) => How::TimedOut,

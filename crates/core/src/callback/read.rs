@@ -13,7 +13,7 @@ pub const KINDS: [(&str, &str); 5] = [
     ("slack", "A message to a Slack-compatible incoming webhook: {conn or url, text}."),
     ("email", "A mail: {to, subject, body, conn}."),
     ("trigger_dag", "A run of another DAG: its name, or {dag_id, conf}."),
-    ("run", "A shell command on a live worker."),
+    ("run", "A shell command, as a task on a live worker."),
 ];
 /// The keys of a deadline.
 pub const DEADLINE_KEYS: [(&str, &str); 3] = [
@@ -53,8 +53,6 @@ pub enum CallbackError {
     NoKind(String),
     #[error("a callback does one thing, and this one has `{0}` too")]
     Two(String),
-    #[error("`run` callbacks are not supported yet")]
-    Later,
     #[error("unknown key `{0}`")]
     Unknown(String),
     #[error("`{0}` {1}")]
@@ -68,7 +66,6 @@ impl CallbackError {
             Self::NoKind(key) | Self::Two(key) | Self::Unknown(key) | Self::Bad(key, _) => {
                 Some(key)
             }
-            Self::Later => Some("run"),
             Self::NoObject | Self::TooLarge => None,
         }
     }
@@ -112,7 +109,8 @@ impl Reader {
             return Ok(Callback::TriggerDag { dag_id, conf: Value::Null });
         }
         if kind == "run" {
-            return Err(CallbackError::Later);
+            let script = text(&Map::from_iter([(kind.clone(), given.clone())]), kind)?;
+            return Ok(Callback::Run { script });
         }
         if !KINDS.iter().any(|(known, _)| known == kind) {
             return Err(CallbackError::NoKind(kind.clone()));

@@ -4,24 +4,31 @@
 //! refuses what no rendering can mend. [`Waiting::read`] is for what was rendered, and is exact.
 
 use super::local::today_at;
-use super::{Approval, Begins, External, Http, POKE_INTERVAL, POKE_SHORTEST, Wait, Waiting, Which};
+use super::{
+    Approval, Begins, External, Http, POKE_INTERVAL, POKE_SHORTEST, Sql, Wait, Waiting, Which,
+};
 use crate::asset::check_name;
 use crate::state::{RunState, TiState};
 use crate::time::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// Every key of a wait, with what it says; the first ten are what is waited for, of which one is given.
-pub const KEYS: [(&str, &str); 20] = [
+pub const KEYS: [(&str, &str); 22] = [
     ("until", "An instant: RFC 3339."),
     ("time", "A time of the day on which the wait begins, in the DAG's time zone: \"07:30\"."),
     ("interval", "A duration from the beginning of the wait."),
     ("delay", "The same as `interval`."),
     ("file", "A path on the triggerer's machine that must exist."),
     ("http", "A URL that must answer as asked."),
+    ("sql", "A query whose first value must be true: not null, false, 0 or empty."),
     ("external_task", "{dag_id, task_id, run_id or logical_date, allowed_states, failed_states}."),
     ("external_run", "{dag_id, run_id or logical_date, allowed_states, failed_states}."),
     ("asset", "An event of that asset."),
     ("approval", "A question to a person: a subject, or {subject, body, fail_on_reject}."),
+    (
+        "conn",
+        "With `sql`: the connection, to PostgreSQL or to a SQLite file on the triggerer's machine.",
+    ),
     ("status", "With `http`: the status code or codes that are awaited; default 200."),
     ("headers", "With `http`: headers of the request."),
     ("json", "With `http`: {JSON pointer: value that must stand there}."),
@@ -37,7 +44,7 @@ pub const KEYS: [(&str, &str); 20] = [
     ("body", "With `approval`: more about the question."),
 ];
 /// How many of [`KEYS`] say what is waited for.
-const KINDS: usize = 10;
+const KINDS: usize = 11;
 /// Largest wait as JSON text.
 const TEXT_MAX: usize = 64 << 10;
 /// Longest URL.
@@ -157,6 +164,10 @@ impl Wait {
                 out.insert("headers".into(), headers.collect());
                 out.insert("json".into(), http.json.iter().cloned().collect());
             }
+            Self::Sql(sql) => {
+                out.insert("sql".into(), json!(sql.query));
+                out.insert("conn".into(), json!(sql.conn));
+            }
             Self::External(other) => {
                 let mut of = Map::new();
                 of.insert("dag_id".into(), json!(other.dag_id));
@@ -214,6 +225,7 @@ impl Reader<'_> {
             ("status", "http"),
             ("headers", "http"),
             ("json", "http"),
+            ("conn", "sql"),
             ("since", "asset"),
             ("body", "approval"),
             ("fail_on_reject", "approval"),
@@ -245,6 +257,7 @@ impl Reader<'_> {
             }
             "file" => Wait::File(text(entries, "file")?),
             "http" => Wait::Http(self.http(entries)?),
+            "sql" => Wait::Sql(Sql { query: text(entries, "sql")?, conn: text(entries, "conn")? }),
             "asset" => self.asset(entries)?,
             "approval" => Wait::Approval(Self::approval(entries)?),
             _ => Wait::External(self.external(kind, entries)?),

@@ -64,7 +64,7 @@ fn a_callback_is_read_exactly_and_its_mistakes_are_named() {
     for (callback, why) in [
         (json!([]), "a callback is an object"),
         (json!({ "pager": {} }), "there is no callback `pager`"),
-        (json!({ "run": "x" }), "not supported yet"),
+        (json!({ "run": {"script": "x"} }), "must be text"),
         (json!({ "slack": {}, "email": {} }), "does one thing"),
         (json!({ "webhook": { "url": "ftp://x" } }), "must begin with http"),
         (json!({ "webhook": { "url": "{{ x }}" } }), "must begin with http"),
