@@ -8,7 +8,9 @@ mod value;
 
 pub use hint::{Hint, Topic};
 pub use postgres::PgOptions;
-pub(crate) use postgres::{Target, Wire as PgWire, connect as pg_connect, wrong as pg_error};
+pub(crate) use postgres::{
+    Target, Wire as PgWire, connect as pg_connect, dial as pg_dial, wrong as pg_error,
+};
 pub use sqlite::{MemoryDb, Replica, Way};
 pub use stmt::{Batch, Stmt};
 pub use value::{Columns, Row, Value};

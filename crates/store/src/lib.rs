@@ -13,6 +13,7 @@
 pub mod db;
 pub mod error;
 mod migrate;
+pub mod probe;
 pub mod query;
 pub mod upkeep;
 mod witness;

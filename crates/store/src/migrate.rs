@@ -37,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0015_triggers.sql"),
     include_str!("migrations/0016_callbacks.sql"),
     include_str!("migrations/0017_assets.sql"),
+    include_str!("migrations/0018_asset_queue.sql"),
 ];
 
 /// The version of the schema that this program works with.

@@ -17,7 +17,7 @@ mod tls;
 mod url;
 
 pub use connect::PgOptions;
-pub(crate) use connect::{Wire, connect};
+pub(crate) use connect::{Wire, connect, dial};
 pub(crate) use failure::wrong;
 pub use hints::Hints;
 pub(super) use run::Session;

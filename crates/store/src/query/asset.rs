@@ -1,7 +1,7 @@
 //! Assets: their events, and the queue of each DAG that waits for them.
 //!
 //! An event is written by the transaction in which its task succeeds, and queued there for every DAG whose schedule
-//! names the asset. A run of such a DAG takes all events that are queued for it, by one statement: a
+//! names the asset. A run of such a DAG takes what was found queued for it, of each asset the oldest so many: a
 //! row of the queue that has a run never gets another one. Who takes them has the DAG's lock.
 
 pub mod uses;
@@ -139,25 +139,30 @@ pub async fn waiting(
     rows.into_iter().map(decode).collect()
 }
 
-/// The events of one asset that are queued for a DAG.
+/// Events of one asset that one run takes at most: what a transaction can do. The rest is for the next run.
+pub const TAKEN_AT_ONCE: u32 = 20_000;
+
+/// The oldest events of one asset that are queued for a DAG.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queued {
     pub asset: String,
+    /// At most [`TAKEN_AT_ONCE`].
     pub count: i64,
     pub first_at: Timestamp,
     pub last_at: Timestamp,
     pub interval_start: Timestamp,
     pub interval_end: Timestamp,
+    /// The newest of them.
+    pub last_pk: i64,
 }
 
 const ASSET_QUEUED: Stmt = Stmt::same(
     "asset_queued",
-    "SELECT q.asset, COUNT(*), MIN(e.at), MAX(e.at), MIN(e.interval_start), MAX(e.interval_end)
-     FROM asset_queue q JOIN asset_event e ON e.event_pk = q.event_pk
-     WHERE q.dag_id = $1 AND q.run_pk IS NULL
-        AND EXISTS (SELECT 1 FROM asset_use u WHERE u.asset = q.asset AND u.role = 'consumer'
-            AND u.dag_id = $1)
-     GROUP BY q.asset ORDER BY q.asset",
+    "SELECT CAST($2 AS TEXT), COUNT(*), MIN(e.at), MAX(e.at), MIN(e.interval_start),
+        MAX(e.interval_end), MAX(e.event_pk)
+     FROM (SELECT event_pk FROM asset_queue WHERE dag_id = $1 AND asset = $2 AND run_pk IS NULL
+        ORDER BY event_pk LIMIT $3) q
+     JOIN asset_event e ON e.event_pk = q.event_pk HAVING COUNT(*) > 0",
 );
 
 /// What is queued for a DAG, by asset: of those that its schedule names.
@@ -171,19 +176,30 @@ pub async fn queued(tx: &Tx, dag_id: &str) -> Result<Vec<Queued>, StoreError> {
             last_at: c.time()?,
             interval_start: c.time()?,
             interval_end: c.time()?,
+            last_pk: c.int()?,
         })
     };
-    tx.query(&ASSET_QUEUED, values![dag_id]).await?.into_iter().map(decode).collect()
+    let names = uses::consumed(tx, dag_id).await?;
+    let sets = names.iter().map(|name| values![dag_id, name, TAKEN_AT_ONCE]).collect();
+    tx.query_many(&ASSET_QUEUED, sets).await?.into_iter().map(decode).collect()
 }
 
 const ASSET_TAKE: Stmt = Stmt::same(
     "asset_take",
-    "UPDATE asset_queue SET run_pk = $2 WHERE dag_id = $1 AND run_pk IS NULL",
+    "UPDATE asset_queue SET run_pk = $2
+     WHERE dag_id = $1 AND asset = $3 AND event_pk <= $4 AND run_pk IS NULL",
 );
 
-/// Gives a run all events that are queued for its DAG; how many. The caller has the DAG's lock.
-pub async fn take(tx: &Tx, dag_id: &str, run_pk: i64) -> Result<u64, StoreError> {
-    tx.execute(&ASSET_TAKE, values![dag_id, run_pk]).await
+/// Gives a run what was found queued for its DAG; how many events. The caller has the DAG's lock.
+pub async fn take(
+    tx: &Tx,
+    dag_id: &str,
+    run_pk: i64,
+    queued: &[Queued],
+) -> Result<u64, StoreError> {
+    let set = |one: &Queued| values![dag_id, run_pk, &one.asset, one.last_pk];
+    let taken = tx.execute_many(&ASSET_TAKE, queued.iter().map(set).collect()).await?;
+    Ok(taken.into_iter().sum())
 }
 
 const ASSET_OF_RUN: Stmt = Stmt::same(
@@ -208,7 +224,7 @@ const ASSET_SINCE: Stmt = Stmt::same(
     concat!(
         "SELECT ",
         columns!(),
-        " FROM asset_event e WHERE e.asset = $1 AND e.at >= $2 ORDER BY e.event_pk LIMIT 1"
+        " FROM asset_event e WHERE e.asset = $1 AND e.at >= $2 ORDER BY e.at, e.event_pk LIMIT 1"
     ),
 );
 

@@ -216,12 +216,14 @@ pub async fn pause(
 const DAG_DEACTIVATE: Stmt = Stmt::same(
     "dag_deactivate",
     "UPDATE dag SET is_active = 0, updated_at = $2 WHERE fileloc = $1 AND is_active = 1
-     AND dag_id <> $3 RETURNING dag_id",
+     AND dag_id NOT IN ($3, $4) RETURNING dag_id",
 );
 
-/// Makes the DAGs of a file inactive, but for one; their names.
-pub async fn deactivate(tx: &Tx, fileloc: &str, keep: &str) -> Result<Vec<String>, StoreError> {
-    let rows = tx.query(&DAG_DEACTIVATE, values![fileloc, tx.now(), keep]).await?;
+/// Makes the DAGs of a file inactive, but for those of it now: one, or one and its companion. The names of
+/// the others.
+pub async fn deactivate(tx: &Tx, fileloc: &str, keep: &[&str]) -> Result<Vec<String>, StoreError> {
+    let of = |place: usize| keep.get(place).copied().unwrap_or_default();
+    let rows = tx.query(&DAG_DEACTIVATE, values![fileloc, tx.now(), of(0), of(1)]).await?;
     rows.into_iter().map(|row| row.columns("dag").text()).collect()
 }
 

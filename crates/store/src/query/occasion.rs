@@ -75,12 +75,12 @@ pub(super) async fn of_events(tx: &Tx, events: &[Event]) -> Result<(), StoreErro
 const OCCASION_PEEK: Stmt = Stmt::same(
     "occasion_peek",
     "SELECT id, at, name, run_pk, task_index, map_index, token, try_number, reason, evidence
-     FROM occasion ORDER BY id LIMIT $1",
+     FROM occasion WHERE id > $1 ORDER BY id LIMIT $2",
 );
 
-/// The oldest occasions.
-pub async fn peek(tx: &Tx, limit: u32) -> Result<Vec<(i64, Happened)>, StoreError> {
-    tx.query(&OCCASION_PEEK, values![limit]).await?.into_iter().map(decode).collect()
+/// The oldest occasions after that one.
+pub async fn peek(tx: &Tx, after: i64, limit: u32) -> Result<Vec<(i64, Happened)>, StoreError> {
+    tx.query(&OCCASION_PEEK, values![after, limit]).await?.into_iter().map(decode).collect()
 }
 
 const OCCASION_REMOVE: Stmt = Stmt::same("occasion_remove", "DELETE FROM occasion WHERE id = $1")
@@ -116,12 +116,12 @@ fn decode(row: Row) -> Result<(i64, Happened), StoreError> {
 
 const OCCASION_ANY: Stmt = Stmt::same(
     "occasion_any",
-    "SELECT CAST(CASE WHEN EXISTS (SELECT 1 FROM occasion) THEN 1 ELSE 0 END AS BIGINT)",
+    "SELECT CAST(CASE WHEN EXISTS (SELECT 1 FROM occasion WHERE id > $1) THEN 1 ELSE 0 END AS BIGINT)",
 );
 
-/// Whether there is any.
-pub async fn any(tx: &Tx) -> Result<bool, StoreError> {
-    let Some(row) = tx.query_opt(&OCCASION_ANY, vec![]).await? else { return Ok(false) };
+/// Whether there is any after that one.
+pub async fn any(tx: &Tx, after: i64) -> Result<bool, StoreError> {
+    let Some(row) = tx.query_opt(&OCCASION_ANY, values![after]).await? else { return Ok(false) };
     row.columns("occasion").flag()
 }
 

@@ -119,7 +119,7 @@ async fn serve(connection: Connection<Socket, super::tls::Stream<Socket>>) {
 }
 
 /// Connects with a reader of its messages, such as notifications; the caller drives it.
-pub(super) async fn dial(
+pub(crate) async fn dial(
     target: &Target,
     options: &PgOptions,
 ) -> Result<(Client, Connection<Socket, super::tls::Stream<Socket>>), StoreError> {

@@ -56,4 +56,28 @@ pub async fn of_asset(tx: &Tx, asset: &str, limit: u32) -> Result<Vec<Use>, Stor
     rows.into_iter().map(decode).collect()
 }
 
-pub(super) const STATEMENTS: &[Stmt] = &[ASSET_USE_DROP, ASSET_USE_PUT, ASSET_UNQUEUE, ASSET_USES];
+const ASSET_CONSUMED: Stmt = Stmt::same(
+    "asset_consumed",
+    "SELECT asset FROM asset_use WHERE dag_id = $1 AND role = 'consumer' ORDER BY asset",
+);
+
+/// The assets that the schedule of a DAG names.
+pub async fn consumed(tx: &Tx, dag_id: &str) -> Result<Vec<String>, StoreError> {
+    let rows = tx.query(&ASSET_CONSUMED, values![dag_id]).await?;
+    rows.into_iter().map(|row| row.columns("asset_use").text()).collect()
+}
+
+const ASSET_OUTLETS: Stmt = Stmt::same(
+    "asset_outlets",
+    "SELECT asset FROM asset_use WHERE dag_id = $1 AND role = 'producer' AND task_id = $2
+     ORDER BY asset",
+);
+
+/// The assets that a task produces, by the newest version of its DAG.
+pub async fn outlets(tx: &Tx, dag_id: &str, task_id: &str) -> Result<Vec<String>, StoreError> {
+    let rows = tx.query(&ASSET_OUTLETS, values![dag_id, task_id]).await?;
+    rows.into_iter().map(|row| row.columns("asset_use").text()).collect()
+}
+
+pub(super) const STATEMENTS: &[Stmt] =
+    &[ASSET_USE_DROP, ASSET_USE_PUT, ASSET_UNQUEUE, ASSET_USES, ASSET_CONSUMED, ASSET_OUTLETS];

@@ -116,8 +116,8 @@ callback_delivered =c1 =8
 callback_get =c1
 callback_prune =99 =9
 occasion_insert =1 =lost =1 =0 =-1 =3 =1 word json
-occasion_any
-occasion_peek =9
+occasion_any =0
+occasion_peek =0 =9
 occasion_remove =1
 backfill_insert =d7 n past past reproc n flag json json n now name
 backfill_slot_insert =1 past saction run
@@ -127,8 +127,9 @@ asset_use_put =a0 =consumer =d3 =
 asset_emit_by_hand =a0 =30 name json
 asset_fan_out =1
 asset_waiting = = =9
-asset_queued =d3
-asset_take =d3 =2
+asset_consumed =d3
+asset_queued =d3 =a0 =9
+asset_take =d3 =2 =a0 =9
 asset_of_run =2 =9
 asset_since =a0 =5
 asset_event_takers =1
@@ -136,4 +137,9 @@ asset_emit =2 =a0 =40 name =-1 =0 name json
 asset_fan_out =2
 asset_use_drop =d3
 asset_unqueue =d3
+dag_upsert =d8 =1 =7 =0 =0 file name json word word n n cursor? now? now now name?
+asset_use_put =a1 =consumer =d8 =
+asset_emit_by_hand =a1 =31 name json
+asset_fan_out =3
+retention_asset_queue =99 =9
 ";

@@ -19,14 +19,16 @@ attempt_get token
 *asset_emit_by_hand name now name json
 *asset_fan_out n
 asset_waiting dag? name? limit
-asset_queued dag
-asset_take dag run
+asset_queued dag name limit
+asset_take dag run name n
 asset_of_run run limit
 asset_since name past
 asset_use_drop dag
 *asset_use_put name arole dag name
 asset_unqueue dag
 asset_uses name limit
+asset_outlets dag name
+asset_consumed dag
 asset_page name? limit
 asset_get name limit
 asset_event_page n limit
@@ -125,7 +127,7 @@ dag_next_due
 dag_advance dag now? now? cursor?
 *dag_upsert dag n n flag flag file name json word word n n cursor? now? now now name?
 dag_pause dag flag name? now? cursor? now
-dag_deactivate file now dag
+dag_deactivate file now dag dag
 dag_files
 dag_file_own job
 dag_file_put job name
@@ -241,9 +243,9 @@ callback_counts
 callback_count_ended past
 callback_prune past limit
 *occasion_insert past =lost run task map token0 n word? json
-occasion_peek limit
+occasion_peek n limit
 occasion_remove n
-occasion_any
+occasion_any n
 pool_list
 pool_slots pool
 ramp_next ramp

@@ -79,6 +79,14 @@ const GOLDEN: &str = "
     attempt_of_incident  INDEX attempt_incident (incident=? AND token>?)
     incident_ripe        INDEX incident_open
     incident_page_open   INDEX incident_open
+    asset_waiting        INDEX asset_queue_waiting (dag_id=? AND asset=?)
+    asset_queued         INDEX asset_queue_waiting (dag_id=? AND asset=?)
+    asset_take           INDEX asset_queue_waiting (dag_id=? AND asset=? AND event_pk<?)
+    asset_of_run         INDEX asset_queue_of_run (run_pk=?)
+    asset_since          INDEX asset_event_since (asset=? AND at>?)
+    asset_consumed       INDEX asset_use_of_dag (dag_id=? AND role=?)
+    asset_outlets        INDEX asset_use_of_dag (dag_id=? AND role=?)
+    asset_fan_out        COVERING INDEX
     tokens_mint          (one=?)";
 
 /// Tables that grow with the history.
