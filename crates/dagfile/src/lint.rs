@@ -88,9 +88,14 @@ impl Check<'_, '_> {
         let is_told = [TemplateKind::OfRun, TemplateKind::Callback].contains(&self.template.kind);
         if is_told && matches!(path.first(), Some(&"var" | &"conn")) {
             // What a callback says is kept as it is, and shown.
-            let message = format!("`{}` in callbacks is not supported yet", path[0]);
-            let hint = "name a connection: conn: NAME";
-            return self.error(used, "not-supported-yet", message, hint);
+            let message =
+                format!("what a callback says is kept and shown, and `{}` may be secret", path[0]);
+            let hint = if template::is_script(&self.template.field) {
+                "give the DAG `secrets` or `connections`: the command has them in its environment"
+            } else {
+                "name a connection: conn: NAME"
+            };
+            return self.error(used, "secret-kept", message, hint);
         }
         if self.is_kept_in_the_store() && speaks_of_secrets(&path) {
             let field = self.template.field.split('.').next().unwrap_or_default();
@@ -161,6 +166,9 @@ impl Check<'_, '_> {
         }
         let told = [TemplateKind::OfRun, TemplateKind::Callback].contains(&kind)
             && template::is_of_callbacks(root);
+        if told && root == "reason" {
+            self.check_pasted(used);
+        }
         if told
             || mapped
             || template::is_function(root)
@@ -256,14 +264,16 @@ impl Check<'_, '_> {
 
     /// Warns of a value that becomes part of a shell script unquoted.
     fn check_pasted(&mut self, used: &Use) {
-        if self.template.kind != TemplateKind::Script || !used.is_pasted {
+        if !template::is_script(&self.template.field) || !used.is_pasted {
             return;
         }
+        let of_task = self.template.kind == TemplateKind::Script;
         let (name, variable) = match used.path.as_slice() {
             [root, name, ..] if root == "params" => {
                 (format!("params.{name}"), Some(format!("FENCEPOST_PARAM_{}", variable(name))))
             }
-            [root, task, name, ..] if root == "outputs" => {
+            [root] if root == "reason" => ("reason".into(), Some("CALLBACK_REASON".into())),
+            [root, task, name, ..] if root == "outputs" && of_task => {
                 let input = format!("FENCEPOST_INPUT_{}_{}", variable(task), variable(name));
                 let path = if task.contains('.') {
                     format!("outputs[\"{task}\"].{name}")

@@ -140,7 +140,19 @@ impl Reading<'_> {
             tasks,
             groups: self.tree.into_groups(),
         });
-        dag.map_err(|error| findings.error(Place::FILE, "no-dag", error.to_string(), "")).ok()
+        let dag = dag.map_err(|error| findings.error(Place::FILE, "no-dag", error.to_string(), ""));
+        let dag = dag.ok()?;
+        if dag.has_run_callbacks() && dag.companion().is_none() {
+            let message = "its id leaves no room for that of the DAG that runs its callbacks";
+            findings.error(
+                Place::FILE,
+                "bad-name",
+                message,
+                "write a `dag_id` of at most 190 characters",
+            );
+            return None;
+        }
+        Some(dag)
     }
 }
 

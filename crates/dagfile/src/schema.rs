@@ -193,7 +193,7 @@ fn wait() -> Value {
 fn callbacks() -> Value {
     let kind = |(name, doc): &(&str, &str)| {
         let one = match *name {
-            "run" => json!({ "x-since": "later", "description": doc }),
+            "run" => json!({ "type": "string", "x-template": true, "description": doc }),
             _ => callback(name, doc),
         };
         json!({

@@ -17,7 +17,7 @@ mod size;
 
 pub(crate) use analysis::{Use, analyse, expression_of, is_expression};
 pub use context::{AttemptFacts, Context, Happened, HappenedTo, ShortDates};
-pub(crate) use engine::{has_filter, has_test};
+pub(crate) use engine::{has_filter, has_test, is_script};
 pub use kept::Kept;
 pub(crate) use names::{
     is_function, is_of_callbacks, is_of_tasks, is_top_level, later, macro_names, replaced,

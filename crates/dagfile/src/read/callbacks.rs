@@ -1,6 +1,6 @@
 //! `on_..._callback` and `deadline`. The core says what is right; here it gets its place.
 
-use super::fields::{Field, Fields, NOT_YET, wrong_type};
+use super::fields::{Field, Fields, wrong_type};
 use super::templates::{Template, TemplateKind};
 use super::wait;
 use crate::diagnostic::{Findings, Place, quoted};
@@ -71,10 +71,6 @@ fn report(name: &str, item: &Node, error: &CallbackError, findings: &mut Finding
             let hint = if near.is_empty() { format!("one of {}", known.join(", ")) } else { near };
             let message = format!("unknown key {}", quoted(key));
             findings.error(key_place, "unknown-key", message, hint);
-        }
-        CallbackError::Later => {
-            let hint = "trigger a DAG that runs it: trigger_dag: NAME";
-            findings.error(key_place, NOT_YET, message, hint);
         }
         CallbackError::Two(_) => {
             findings.error(key_place, "bad-callback", message, "write each as an item of its own");

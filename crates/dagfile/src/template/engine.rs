@@ -18,9 +18,16 @@ pub(super) enum Syntax {
     Full,
 }
 
+/// Whether a shell reads the field: the script of a task, or of a callback (`on_failure_callback[0].run`).
+pub(crate) fn is_script(field: &str) -> bool {
+    let of_callback =
+        |key: &str| !key.contains('.') && (key.starts_with("on_") || key.starts_with("deadline"));
+    field == "run" || field.strip_suffix(".run").is_some_and(of_callback)
+}
+
 impl Syntax {
     pub(super) fn of_field(field: &str) -> Self {
-        let is_code = field == "run" || field.starts_with("command");
+        let is_code = is_script(field) || field.starts_with("command");
         if is_code { Self::NoComments } else { Self::Full }
     }
 

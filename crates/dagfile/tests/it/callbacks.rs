@@ -50,12 +50,15 @@ fn a_mistake_is_shown_where_it_stands() {
     only(&of("slak: {text: x}"), "2:3", "did you mean `slack`");
     only(&of("slack: {url: 'https://x', txt: x}"), "2:29", "unknown key");
     only(&of("slack: {url: 'ftp://x', text: x}"), "2:16", "must begin with http");
-    only(&of("run: echo"), "2:3", "not supported yet");
+    only(&of("run: {script: echo}"), "2:8", "must be text");
+    only(&of("run: 'page {{ reason }}'"), "2:", "use \"$CALLBACK_REASON\" or `| sh`");
+    only(&of("run: 'page {{ conn.x }}'"), "2:", "may be secret");
+    only(&format!("dag_id: {}\n{}", "x".repeat(195), of("run: echo")), "1:1", "no room");
     only(&of("webhook: https://x"), "2:12", "must be a mapping");
     only(&of("slack: {url: 'https://x', text: '{{ nobody }}'}"), "2:", "nobody");
     only(&of("slack: {url: 'https://x', text: '{{ outputs.b.x }}'}"), "2:", "no task `b`");
     // What is kept is no text for others.
-    only(&of("slack: {url: 'https://x', text: '{{ var.value.x }}'}"), "2:", "not supported yet");
+    only(&of("slack: {url: 'https://x', text: '{{ var.value.x }}'}"), "2:", "may be secret");
     // A run has no instance.
     only(&of("slack: {url: 'https://x', text: '{{ ti.task_id }}'}"), "2:", "about a run");
     let deadline = |text: &str| format!("deadline: {text}\ntasks: {{a: {{run: x}}}}");
