@@ -131,8 +131,7 @@ impl Rig {
         let fileloc = format!("{dag_id}.yaml");
         let parsed = parse(yaml.as_bytes(), &fileloc);
         let dag = parsed.dag.ok_or_else(|| anyhow::anyhow!("{:?}", parsed.diagnostics))?;
-        let read =
-            ReadDag { content_hash: content_hash(&dag), ir: ir(&dag), source: yaml.into(), dag };
+        let read = ReadDag::new(dag, yaml.into(), |dag| (content_hash(dag), ir(dag)));
         let present = BTreeSet::from([fileloc.clone()]);
         dag_files::load(&self.cx, &[DagFile { fileloc, content: Ok(read) }], &present).await?;
         Ok(())

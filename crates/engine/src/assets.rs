@@ -11,20 +11,34 @@ use fencepost_core::asset::{EXTRA_MAX, EXTRA_OUTPUT};
 use fencepost_core::id::Token;
 use fencepost_core::state::{RunType, TiState};
 use fencepost_store::Tx;
-use fencepost_store::query::asset::{self, AssetEvent, NewEvent};
+use fencepost_store::query::asset::{self, AssetEvent, NewEvent, uses};
 use fencepost_store::query::event::{self, Event};
 use fencepost_store::query::run::{self, Run};
 use fencepost_store::query::task_instance::{Ti, TiChange, TiKey};
 use serde_json::{Map, Value, json};
 
-/// Events that a run's tasks are told of at most: the newest.
+/// Events that a run's tasks are told of at most, and the bytes of what they say: the newest.
 const TOLD: u32 = 1_000;
+const TOLD_BYTES: usize = 256 << 10;
 
 /// Successes of one transaction, and what they produced.
 #[derive(Debug, Default)]
 pub(crate) struct Emissions {
     events: Vec<NewEvent>,
     lines: Vec<Event>,
+    /// Those of runs whose version cannot be read here.
+    unread: Vec<Unread>,
+}
+
+/// A success whose version this process cannot read: an older one beside a newer one, mostly.
+#[derive(Debug)]
+struct Unread {
+    key: TiKey,
+    dag_id: String,
+    task_id: String,
+    token: Option<Token>,
+    extra: Value,
+    actor: String,
 }
 
 /// Which instance succeeded.
@@ -45,13 +59,30 @@ impl Emissions {
     /// An instance has succeeded: one event for each of its outlets.
     pub(crate) fn succeeded(
         &mut self,
-        version: &Version,
+        version: Option<&Version>,
         of: &Producer<'_>,
         outputs: &[(String, Value)],
         actor: &str,
     ) {
-        let task = version.dag.tasks.get(of.key.task_index as usize);
-        for name in task.map_or(&[][..], |task| &task.outlets) {
+        match version {
+            Some(version) => {
+                let task = version.dag.tasks.get(of.key.task_index as usize);
+                let outlets = task.map_or(&[][..], |task| &task.outlets);
+                self.emit(outlets, of, &extra(outputs), actor);
+            }
+            None => self.unread.push(Unread {
+                key: of.key,
+                dag_id: of.dag_id.into(),
+                task_id: of.task_id.into(),
+                token: of.token,
+                extra: extra(outputs),
+                actor: actor.into(),
+            }),
+        }
+    }
+
+    fn emit(&mut self, outlets: &[String], of: &Producer<'_>, extra: &Value, actor: &str) {
+        for name in outlets {
             let token = of.token.map_or(0, Token::as_i64);
             self.events.push(NewEvent {
                 asset: name.clone(),
@@ -60,7 +91,7 @@ impl Emissions {
                 map_index: of.key.map_index,
                 token,
                 emitted_by: actor.into(),
-                extra: extra(outputs),
+                extra: extra.clone(),
             });
             self.lines.push(Event {
                 kind: "asset_event",
@@ -76,8 +107,15 @@ impl Emissions {
         }
     }
 
-    /// Writes the events.
-    pub(crate) async fn write(self, tx: &Tx) -> Result<(), EngineError> {
+    /// Writes the events. What a version that cannot be read names is taken from what its DAG's newest one
+    /// names: an event too few would hold up others for ever.
+    pub(crate) async fn write(mut self, tx: &Tx) -> Result<(), EngineError> {
+        for one in std::mem::take(&mut self.unread) {
+            let outlets = uses::outlets(tx, &one.dag_id, &one.task_id).await?;
+            let Unread { key, dag_id, task_id, token, extra, actor } = &one;
+            let of = Producer { key: *key, dag_id, task_id, token: *token };
+            self.emit(&outlets, &of, extra, actor);
+        }
         if self.events.is_empty() {
             return Ok(());
         }
@@ -100,7 +138,7 @@ fn extra(outputs: &[(String, Value)]) -> Value {
     }
 }
 
-/// Emits for instances that nobody's process ended: waits. A version that cannot be read has no outlets.
+/// Emits for instances that nobody's process ended: waits.
 pub(crate) async fn emit_for(
     cx: &Cx,
     tx: &Tx,
@@ -115,14 +153,14 @@ pub(crate) async fn emit_for(
     let mut emissions = Emissions::default();
     for run in run::by_pks(tx, &pks).await? {
         let version = match cx.catalog.version(tx, run.version_pk).await {
-            Ok(version) => version,
+            Ok(version) => Some(version),
             Err(error) => {
                 error.of_one_version()?;
-                continue;
+                None
             }
         };
         for ti in done.iter().filter(|ti| ti.key.run_pk == run.run_pk) {
-            emissions.succeeded(&version, &Producer::of(ti), &[], actor);
+            emissions.succeeded(version.as_deref(), &Producer::of(ti), &[], actor);
         }
     }
     emissions.write(tx).await
@@ -135,10 +173,19 @@ pub async fn triggering(tx: &Tx, run: &Run) -> Result<Map<String, Value>, Engine
     if run.run_type != RunType::AssetTriggered {
         return Ok(told);
     }
-    for one in asset::of_run(tx, run.run_pk, TOLD).await? {
-        let list = told.entry(one.asset.clone()).or_insert_with(|| Value::Array(Vec::new()));
+    let (mut bytes, mut newest) = (0, Vec::new());
+    for one in asset::of_run(tx, run.run_pk, TOLD).await?.into_iter().rev() {
+        let shown = shown(&one);
+        bytes += shown.to_string().len();
+        if bytes > TOLD_BYTES && !newest.is_empty() {
+            break;
+        }
+        newest.push((one.asset, shown));
+    }
+    for (asset, shown) in newest.into_iter().rev() {
+        let list = told.entry(asset).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(list) = list {
-            list.push(shown(&one));
+            list.push(shown);
         }
     }
     Ok(told)

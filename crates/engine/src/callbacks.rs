@@ -29,7 +29,7 @@ use crate::log;
 use crate::{Cx, Pass, Report, Share};
 use deliver::Deliveries;
 use fencepost_core::callback::Patience;
-use fencepost_core::time::Timestamp;
+use fencepost_core::time::{Span, Timestamp};
 use fencepost_store::query::event;
 use fencepost_store::query::{callback, occasion, run};
 use std::pin::Pin;
@@ -37,6 +37,8 @@ use std::sync::Arc;
 
 /// Alerts, and occasions, of one transaction.
 const PAGE: u32 = 200;
+/// When occasions that were left are looked at again.
+const LEFT: Span = Span::from_secs(60);
 
 /// What the pass is told by its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,12 +53,14 @@ pub struct Told {
 pub struct CallbackPass {
     told: Told,
     deliveries: Deliveries,
+    /// Up to which occasion those that are there were left, and when they are looked at again.
+    left: Option<(i64, Timestamp)>,
 }
 
 impl CallbackPass {
     /// A pass that delivers by `courier`.
     pub fn new(courier: Arc<dyn Courier>, told: Told) -> Self {
-        Self { told, deliveries: Deliveries::new(courier) }
+        Self { told, deliveries: Deliveries::new(courier), left: None }
     }
 
     /// Whether deliveries are under way.
@@ -67,32 +71,53 @@ impl CallbackPass {
     async fn turn(&mut self, cx: &Cx) -> Result<Report, EngineError> {
         let mut report = Report::default();
         report.moved += self.deliveries.apply(cx, &self.told.patience).await?;
-        let Seen { now, next_alert, has_occasions, next_due } = look(cx).await?;
-        let mut fresh = has_occasions;
+        let Seen { now, next_alert, has_occasions, next_due } = look(cx, self.after()).await?;
+        let look_again = self.left.is_some_and(|(_, again_at)| again_at <= now);
+        if look_again {
+            self.left = None;
+        }
+        let mut fresh = has_occasions || look_again;
         if next_alert.is_some_and(|at| at <= now) {
             let taken = alerts(cx).await?;
             report.moved += taken;
             fresh |= taken > 0;
         }
         if fresh {
-            report.moved += self.fan_out(cx, &mut report).await?;
+            report.moved += self.fan_out(cx, now, &mut report).await?;
         }
         if fresh || next_due.is_some_and(|at| at <= now) {
             self.deliveries.begin(cx, &self.told.patience, &mut report).await?;
         }
         // What is under way, or waits for its turn behind it, is due all the time.
         let soonest = now.plus(self.deliveries.pause());
-        let next = [next_due.map(|at| at.max(soonest)), next_alert].into_iter().flatten().min();
+        let again_at = self.left.map(|(_, at)| at);
+        let next = [next_due.map(|at| at.max(soonest)), next_alert, again_at];
+        let next = next.into_iter().flatten().min();
         report.merge(Report { next_due: next, ..Report::default() });
         Ok(report)
     }
 
-    async fn fan_out(&self, cx: &Cx, report: &mut Report) -> Result<usize, EngineError> {
+    /// Behind which occasion to look.
+    fn after(&self) -> i64 {
+        self.left.map_or(0, |(id, _)| id)
+    }
+
+    async fn fan_out(
+        &mut self,
+        cx: &Cx,
+        now: Timestamp,
+        report: &mut Report,
+    ) -> Result<usize, EngineError> {
         let (mut moved, share) = (0, Share::of(cx));
         loop {
-            let page = fanout::page(cx, &self.told.url, PAGE, report).await?;
-            moved += page;
-            if page == 0 || share.is_over(cx) {
+            let page = fanout::page(cx, &self.told.url, (self.after(), PAGE), report).await?;
+            moved += page.taken;
+            if let Some(id) = page.left_to {
+                let again_at = self.left.map_or(now.plus(LEFT), |(_, at)| at);
+                self.left = Some((id, again_at));
+            }
+            let is_last = page.taken == 0 && page.left_to.is_none();
+            if is_last || share.is_over(cx) {
                 return Ok(moved);
             }
         }
@@ -107,12 +132,12 @@ struct Seen {
     next_due: Option<Timestamp>,
 }
 
-async fn look(cx: &Cx) -> Result<Seen, EngineError> {
+async fn look(cx: &Cx, after: i64) -> Result<Seen, EngineError> {
     let tx = cx.store.read("look_for_callbacks").await?;
     Ok(Seen {
         now: tx.now(),
         next_alert: run::next_alert(&tx).await?,
-        has_occasions: occasion::any(&tx).await?,
+        has_occasions: occasion::any(&tx, after).await?,
         next_due: callback::next_due(&tx).await?,
     })
 }

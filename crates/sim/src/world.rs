@@ -107,12 +107,9 @@ pub async fn prepare(sim: &Sim, files: &[&str], pools: &[(&str, i64)]) -> Result
 fn read(name: &str, text: &str) -> Result<ReadDag, String> {
     let parsed = fencepost_dagfile::parse(text.as_bytes(), name);
     let dag = parsed.dag.ok_or_else(|| format!("{:?}", parsed.diagnostics))?;
-    Ok(ReadDag {
-        content_hash: fencepost_dagfile::content_hash(&dag),
-        ir: fencepost_dagfile::ir(&dag),
-        source: text.into(),
-        dag,
-    })
+    Ok(ReadDag::new(dag, text.into(), |dag| {
+        (fencepost_dagfile::content_hash(dag), fencepost_dagfile::ir(dag))
+    }))
 }
 
 impl World {

@@ -3,14 +3,15 @@
 //! commit that says so repeats it, under the same id.
 
 use super::fanout::{WHY_MAX, dead_line, line};
-use crate::error::EngineError;
+use crate::error::{EngineError, Refusal};
 use crate::operations::trigger::{LogicalDate, TriggerRequest, make_run};
 use crate::{Cx, Report};
 use fencepost_core::callback::{Callback, Patience};
+use fencepost_core::dag::{CALLBACK_PARAM, callback_param, companion_id};
 use fencepost_core::time::Span;
 use fencepost_store::Tx;
 use fencepost_store::query::callback::{self as rows, Callback as Row};
-use fencepost_store::query::event;
+use fencepost_store::query::{event, run};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -123,7 +124,7 @@ impl Deliveries {
         drop(look);
         let mine = take(cx, due).await?;
         let (own, outside): (Vec<Row>, Vec<Row>) =
-            mine.into_iter().partition(|row| row.kind == "trigger_dag");
+            mine.into_iter().partition(|row| ["trigger_dag", "run"].contains(&row.kind.as_str()));
         for row in outside {
             self.spawn(cx, row);
         }
@@ -210,30 +211,64 @@ async fn went_so(
 /// Makes the run that a callback asks for, in the transaction that says that it was made. Its id follows
 /// from the callback's, so that one is made whatever crashes.
 async fn trigger(cx: &Cx, patience: &Patience, row: Row) -> Result<usize, EngineError> {
-    let request = match Callback::read(&row.spec) {
-        Ok(Callback::TriggerDag { dag_id, conf }) => Ok(TriggerRequest {
-            dag_id,
-            run_id: Some(format!("callback__{}", row.id)),
-            logical_date: LogicalDate::Now,
-            params: Map::new(),
-            conf,
-            note: Some(format!("{} of {} {}", row.occasion.as_str(), row.dag_id, row.run_id)),
-            by: format!("callback of {}", row.dag_id),
-        }),
-        Ok(_) => Err("it triggers no DAG".to_owned()),
-        Err(error) => Err(error.to_string()),
-    };
     let tx = cx.store.begin("callback_trigger").await?;
-    let went = match request {
+    let went = match requests(&tx, &row).await? {
         Err(why) => Err(why),
-        Ok(request) => match make_run(cx, &tx, request).await {
-            Ok(_) | Err(EngineError::Refused(crate::error::Refusal::RunExists { .. })) => Ok(()),
-            Err(error @ EngineError::Refused(_)) => Err(error.to_string()),
-            Err(error) => Err(EngineError::of_one_version(error)?),
-        },
+        Ok(requests) => first_accepted(cx, &tx, requests).await?,
     };
     went_so(cx, &tx, patience, &row, went).await?;
     tx.commit().await?;
     cx.wakes.engine();
     Ok(1)
+}
+
+/// What to ask for, best first.
+async fn requests(tx: &Tx, row: &Row) -> Result<Result<Vec<TriggerRequest>, String>, EngineError> {
+    let request = TriggerRequest {
+        run_id: Some(format!("callback__{}", row.id)),
+        logical_date: LogicalDate::Now,
+        note: Some(format!("{} of {} {}", row.occasion.as_str(), row.dag_id, row.run_id)),
+        by: format!("callback of {}", row.dag_id),
+        ..TriggerRequest::default()
+    };
+    Ok(match Callback::read(&row.spec) {
+        Ok(Callback::TriggerDag { dag_id, conf }) => {
+            Ok(vec![TriggerRequest { dag_id, conf, ..request }])
+        }
+        Ok(Callback::Run { script }) => match companion_id(&row.dag_id) {
+            Ok(companion) => {
+                let of = run::by_pks(tx, &[row.run_pk]).await?.pop();
+                let own = of.and_then(|run| run.params.as_object().cloned()).unwrap_or_default();
+                let told = callback_param(&row.id, &script, &row.told);
+                let with = |mut params: Map<String, Value>| {
+                    params.insert(CALLBACK_PARAM.into(), told.clone());
+                    let dag_id = companion.to_string();
+                    TriggerRequest { dag_id, params, ..request.clone() }
+                };
+                // An edit of the DAG may have taken away what its run was given: its defaults do then.
+                Ok(vec![with(own), with(Map::new())])
+            }
+            Err(error) => Err(error.to_string()),
+        },
+        Ok(_) => Err("it makes no run".to_owned()),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// Makes the first run that its DAG accepts.
+async fn first_accepted(
+    cx: &Cx,
+    tx: &Tx,
+    requests: Vec<TriggerRequest>,
+) -> Result<Result<(), String>, EngineError> {
+    let mut went = Err("there is nothing to make".to_owned());
+    for request in requests {
+        went = match make_run(cx, tx, request).await {
+            Ok(_) | Err(EngineError::Refused(Refusal::RunExists { .. })) => return Ok(Ok(())),
+            Err(error @ EngineError::Refused(Refusal::Invalid(_))) => Err(error.to_string()),
+            Err(error @ EngineError::Refused(_)) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(EngineError::of_one_version(error)?)),
+        };
+    }
+    Ok(went)
 }

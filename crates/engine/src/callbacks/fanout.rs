@@ -23,33 +23,57 @@ pub(crate) const UNRENDERED: &str = "unrendered";
 /// Longest reason of a failure that is kept.
 pub(super) const WHY_MAX: usize = 500;
 
-/// Makes the callbacks of a page of occasions; how many occasions there were.
+/// What became of a page of occasions.
+#[derive(Debug, Default)]
+pub(super) struct Paged {
+    /// Those that were taken away.
+    pub(super) taken: usize,
+    /// Behind this one are those that were not looked at, if some before it were left.
+    pub(super) left_to: Option<i64>,
+}
+
+/// What becomes of an occasion.
+enum Fate {
+    Callbacks(Vec<Row>),
+    /// There is nobody to ask about it: a line for the log.
+    Dropped(Box<Event>),
+    /// Its version cannot be read here. Who can, say a newer scheduler beside this one, finds it.
+    Left,
+}
+
+/// Makes the callbacks of a page of occasions.
 pub(super) async fn page(
     cx: &Cx,
     url: &str,
-    limit: u32,
+    (after, limit): (i64, u32),
     report: &mut Report,
-) -> Result<usize, EngineError> {
+) -> Result<Paged, EngineError> {
     let look = cx.store.read("occasions").await?;
-    let found = occasion::peek(&look, limit).await?;
-    let mut made = Vec::new();
+    let found = occasion::peek(&look, after, limit).await?;
+    let last = found.last().map(|(id, _)| *id);
+    let (mut fates, mut is_left) = (Vec::new(), false);
     for (id, happened) in found {
-        made.push((id, callbacks(cx, &look, url, &happened, report).await?));
+        match fate(cx, &look, url, &happened, report).await? {
+            Fate::Left => is_left = true,
+            fate @ (Fate::Callbacks(_) | Fate::Dropped(_)) => fates.push((id, fate)),
+        }
     }
     drop(look);
-    if made.is_empty() {
-        return Ok(0);
+    let left_to = last.filter(|_| is_left);
+    if fates.is_empty() {
+        return Ok(Paged { taken: 0, left_to });
     }
     let tx = cx.store.begin("fan_out").await?;
-    let ids: Vec<i64> = made.iter().map(|(id, _)| *id).collect();
+    let ids: Vec<i64> = fates.iter().map(|(id, _)| *id).collect();
     let taken = occasion::remove(&tx, &ids).await?;
-    let made = made.into_iter().zip(taken).filter(|(_, taken)| *taken);
+    let mine = fates.into_iter().zip(taken).filter(|(_, taken)| *taken);
     let (mut callbacks, mut lines, mut count) = (Vec::new(), Vec::new(), 0);
-    for ((_, made), _) in made {
+    for ((_, fate), _) in mine {
         count += 1;
-        match made {
-            Ok(made) => callbacks.extend(made),
-            Err(line) => lines.push(line),
+        match fate {
+            Fate::Callbacks(made) => callbacks.extend(made),
+            Fate::Dropped(line) => lines.push(*line),
+            Fate::Left => {}
         }
     }
     lines.extend(callbacks.iter().filter(|row| row.state == "dead").map(dead_line));
@@ -59,7 +83,7 @@ pub(super) async fn page(
     if count > 0 {
         cx.wakes.engine();
     }
-    Ok(count)
+    Ok(Paged { taken: count, left_to })
 }
 
 /// The line of the log of a callback that nobody tries to deliver any more.
@@ -84,42 +108,43 @@ pub(super) fn line(row: &Row, kind: &'static str) -> Event {
     }
 }
 
-/// The callbacks of one occasion; a line for the log where there is nobody to ask about it.
-async fn callbacks(
+/// What becomes of one occasion.
+async fn fate(
     cx: &Cx,
     look: &Tx,
     url: &str,
     happened: &Happened,
     report: &mut Report,
-) -> Result<Result<Vec<Row>, Event>, EngineError> {
-    let dropped = |why: String| Event {
-        kind: "callbacks_dropped",
-        run_pk: Some(happened.run_pk),
-        token: happened.token,
-        actor: "callbacks".into(),
-        reason: Some(why),
-        ..Event::default()
+) -> Result<Fate, EngineError> {
+    let dropped = |why: &str| {
+        Fate::Dropped(Box::new(Event {
+            kind: "callbacks_dropped",
+            run_pk: Some(happened.run_pk),
+            token: happened.token,
+            actor: "callbacks".into(),
+            reason: Some(why.into()),
+            ..Event::default()
+        }))
     };
     let Some(run) = run::by_pks(look, &[happened.run_pk]).await?.into_iter().next() else {
-        return Ok(Err(dropped("the run was deleted before its callbacks were made".into())));
+        return Ok(dropped("the run was deleted before its callbacks were made"));
     };
     let version = match cx.catalog.version(look, run.version_pk).await {
         Ok(version) => version,
         Err(error) => {
             let why = error.of_one_version()?;
             report.troubles.push(format!("callbacks of {}: {why}", run.run_id));
-            return Ok(Err(Event { dag_id: Some(run.dag_id), ..dropped(why) }));
+            return Ok(Fate::Left);
         }
     };
     let Some(facts) = facts_of(cx, look, url, (&version, run), happened).await? else {
-        let why = "its task instance was removed before its callbacks were made";
-        return Ok(Err(dropped(why.into())));
+        return Ok(dropped("its task instance was removed before its callbacks were made"));
     };
     let task = happened.task_index.map(TaskIndex);
     let called = version.dag.called(task, happened.occasion);
     let told = told(&facts, happened);
     let row = |written: &&Value| made(cx, &facts, happened, (written, &told), look.now());
-    Ok(Ok(called.iter().map(row).collect()))
+    Ok(Fate::Callbacks(called.iter().map(row).collect()))
 }
 
 /// What the templates see; `None`: the instance is gone.

@@ -29,8 +29,26 @@ pub struct DagFile {
 pub struct ReadDag {
     pub dag: Dag,
     pub content_hash: String,
-    pub ir: Value,
-    pub source: String,
+    ir: Value,
+    source: String,
+    /// The DAG that carries out its `run` callbacks.
+    companion: Option<Box<Self>>,
+}
+
+impl ReadDag {
+    /// A DAG and its companion; `encode` gives the hash of a DAG's content, and its IR.
+    pub fn new(dag: Dag, source: String, encode: impl Fn(&Dag) -> (String, Value)) -> Self {
+        let alone = |dag: Dag, source| {
+            let (content_hash, ir) = encode(&dag);
+            Self { dag, content_hash, ir, source, companion: None }
+        };
+        let companion = dag.companion().map(|dag| Box::new(alone(dag, String::new())));
+        Self { companion, ..alone(dag, source) }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.companion.as_deref())
+    }
 }
 
 /// What became of the files.
@@ -71,7 +89,7 @@ pub async fn load(
     for known in dag::files(&tx).await? {
         if !present.contains(&known) && !elsewhere.contains(&known) {
             dag::set_import_error(&tx, &known, None).await?;
-            loaded.deactivated.extend(dag::deactivate(&tx, &known, "").await?);
+            loaded.deactivated.extend(dag::deactivate(&tx, &known, &[]).await?);
         }
     }
     let lines = loaded.deactivated.iter().map(|dag_id| line("dag_deactivated", dag_id, ""));
@@ -92,27 +110,54 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
+    /// Takes the DAG of a file, with its companion.
     async fn take(&mut self, file: &DagFile, read: &ReadDag) -> Result<(), EngineError> {
-        let Self { cx, tx, present, loaded } = self;
+        let tx = self.tx;
+        let mut known = Vec::new();
+        for read in read.all() {
+            let existing = dag::lock(tx, read.dag.dag_id.as_str()).await?;
+            if let Some(errors) = self.defined_elsewhere(file, read, existing.as_ref()) {
+                dag::set_import_error(tx, &file.fileloc, Some(&errors)).await?;
+                self.loaded.broken.push(file.fileloc.clone());
+                return Ok(());
+            }
+            known.push((read, existing));
+        }
+        dag::set_import_error(tx, &file.fileloc, None).await?;
+        let ids: Vec<&str> = read.all().map(|read| read.dag.dag_id.as_str()).collect();
+        self.loaded.deactivated.extend(dag::deactivate(tx, &file.fileloc, &ids).await?);
+        for (read, existing) in known {
+            self.take_one(file, read, existing).await?;
+        }
+        Ok(())
+    }
+
+    fn defined_elsewhere(
+        &self,
+        file: &DagFile,
+        read: &ReadDag,
+        existing: Option<&DagRow>,
+    ) -> Option<Value> {
+        let other = existing.filter(|row| row.is_active && row.fileloc != file.fileloc)?;
         let dag_id = read.dag.dag_id.as_str();
-        let existing = dag::lock(tx, dag_id).await?;
-        if let Some(other) = &existing
-            && other.is_active
-            && other.fileloc != file.fileloc
-            && present.contains(&other.fileloc)
-        {
-            let errors = serde_json::json!([{
+        self.present.contains(&other.fileloc).then(|| {
+            serde_json::json!([{
                 "path": file.fileloc, "line": 1, "column": 1, "severity": "error",
                 "code": "duplicate-dag",
                 "message": format!("`{dag_id}` is defined in {} already", other.fileloc),
                 "hint": "give one of them another dag_id",
-            }]);
-            dag::set_import_error(tx, &file.fileloc, Some(&errors)).await?;
-            loaded.broken.push(file.fileloc.clone());
-            return Ok(());
-        }
-        dag::set_import_error(tx, &file.fileloc, None).await?;
-        loaded.deactivated.extend(dag::deactivate(tx, &file.fileloc, dag_id).await?);
+            }])
+        })
+    }
+
+    async fn take_one(
+        &mut self,
+        file: &DagFile,
+        read: &ReadDag,
+        existing: Option<DagRow>,
+    ) -> Result<(), EngineError> {
+        let Self { cx, tx, loaded, .. } = self;
+        let dag_id = read.dag.dag_id.as_str();
         let newest = dag::versions(tx, dag_id, 1).await?.into_iter().next();
         let same = newest.as_ref().is_some_and(|v| v.content_hash == read.content_hash);
         let unchanged = existing.as_ref().is_some_and(|row| row.is_active);

@@ -1,7 +1,7 @@
 //! Runs that events of assets make.
 //!
 //! A DAG's queue is rows, each taken by one run, for ever: a run is made and takes all that is queued for its DAG in
-//! one transaction under the DAG's lock. So an event makes no second run, whatever crashes and however many
+//! one transaction under the DAG's lock (of an asset with very many the oldest). So an event makes no second run, whatever crashes and however many
 //! schedulers look; and what is queued while the DAG is paused, has its runs waiting, or lacks another asset stays there
 //! for the next run: nothing is remembered elsewhere that could be forgotten.
 
@@ -15,7 +15,7 @@ use crate::{Cx, Report};
 use fencepost_core::state::RunType;
 use fencepost_core::time::Span;
 use fencepost_store::Tx;
-use fencepost_store::query::asset::{self, Queued, uses};
+use fencepost_store::query::asset::{self, Queued};
 use fencepost_store::query::dag::{self, DagRow};
 use fencepost_store::query::event;
 use fencepost_store::query::run::{self, NewRun};
@@ -91,7 +91,6 @@ async fn create_for(
     }
     // Under the lock, by the version that counts now.
     let version = cx.catalog.version(&tx, row.version_pk).await?;
-    uses::unqueue(&tx, dag_id).await?;
     let queued = asset::queued(&tx, dag_id).await?;
     let assets = queued.iter().map(|one| one.asset.clone()).collect();
     if !is_met(&version, &assets) || !make(cx, &tx, (&row, &version), &queued).await? {
@@ -136,7 +135,7 @@ async fn make(
         return Ok(false);
     }
     let Some(found) = run::get(tx, &row.dag_id, &run_id).await? else { return Ok(false) };
-    let taken = asset::take(tx, &row.dag_id, found.run_pk).await?;
+    let taken = asset::take(tx, &row.dag_id, found.run_pk, queued).await?;
     let mut line = log::run(&found, "run_created", "queued", log::SCHEDULER, "assets");
     let names: Vec<&str> = queued.iter().map(|one| one.asset.as_str()).collect();
     line.evidence = Some(json!({ "events": taken, "assets": names }));

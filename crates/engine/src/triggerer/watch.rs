@@ -136,7 +136,11 @@ impl Watcher {
             let look = match &wait {
                 Wait::External(other) => external(cx, &tx, other).await?,
                 Wait::Asset { name, since } => asset_event(&tx, name, *since).await?,
-                Wait::Until(_) | Wait::File(_) | Wait::Http(_) | Wait::Approval(_) => {
+                Wait::Until(_)
+                | Wait::File(_)
+                | Wait::Http(_)
+                | Wait::Sql(_)
+                | Wait::Approval(_) => {
                     self.spawn(cx, trigger, wait);
                     continue;
                 }

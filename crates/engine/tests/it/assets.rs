@@ -390,3 +390,20 @@ fn a_schedule_by_assets_reads_for_people() {
     let dag = read("c.yaml", "schedule: {assets: [a, {any: [b, c]}]}\ntasks: {t: {run: x}}\n").dag;
     assert_eq!(dag.timing.schedule.assets().unwrap().to_string(), "a & (b | c)");
 }
+
+/// What comes between the look and the taking, or is more than one run takes, is for the next run.
+#[tokio::test]
+async fn a_run_takes_what_was_found_and_no_more() {
+    let world = World::of(&[PRODUCERS[0], ALL]).await;
+    outside(&world, "a").await.unwrap();
+    outside(&world, "a").await.unwrap();
+    let run = world.trigger("all", "r").await;
+    let tx = world.cx.store.read("test").await.unwrap();
+    let found = asset::queued(&tx, "all").await.unwrap();
+    drop(tx);
+    outside(&world, "a").await.unwrap();
+    let tx = world.cx.store.begin("test").await.unwrap();
+    assert_eq!(asset::take(&tx, "all", run.run_pk, &found).await.unwrap(), 2);
+    tx.commit().await.unwrap();
+    assert_eq!(queued(&world, "all").await, ["a: 1"]);
+}

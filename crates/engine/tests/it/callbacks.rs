@@ -1,13 +1,14 @@
 //! Callbacks: who is told of what, once, whatever the receivers do.
 
-use crate::world::{Delivering, Place, Post, World, defers, exit, gone};
+use crate::world::{Delivering, Place, Post, World, defers, exit, gone, stay};
 use fencepost_core::callback::Callback;
-use fencepost_core::state::TiState;
+use fencepost_core::state::{RunState, TiState};
 use fencepost_core::time::Span;
 use fencepost_engine::Pass;
 use fencepost_engine::operations::callbacks::retry;
 use fencepost_engine::operations::inspect::{Question, inspect};
 use fencepost_store::query::callback::{self, Callback as Row};
+use fencepost_store::query::run::Run;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -396,4 +397,81 @@ tasks: {t: {run: x}}
     assert_eq!(world.post.told(), ["a", "b"]);
     let told = world.events().await.into_iter().filter(|event| event.kind == "deadline_passed");
     assert_eq!(told.count(), 2);
+}
+
+const COMMANDS: &str = "
+dag_id: d
+params: {region: emea}
+env: {REGION: '{{ params.region }}'}
+on_failure_callback: [{run: 'echo ${#x} {{ run_id }}'}]
+tasks:
+  t: {run: x, on_lost: fail, on_lost_callback: [{run: 'echo {{ ti.task_id }}'}]}
+";
+
+async fn runs_of(world: &World, dag_id: &str) -> Vec<Run> {
+    world.all_runs().await.into_iter().filter(|run| run.dag_id == dag_id).collect()
+}
+
+/// A command is work like any other: a run of the companion, made once, whoever carries it out.
+#[tokio::test]
+async fn commands_are_runs_of_the_companion() {
+    let mut world = World::of(&[COMMANDS]).await;
+    world.script(|what| if what.dag_id == "d" { gone() } else { exit(0) });
+    world.trigger("d", "r").await;
+    world.finish().await;
+    world.settle().await;
+    world.restart().await;
+    world.finish().await;
+    world.settle().await;
+    let runs = runs_of(&world, "d.callbacks").await;
+    let mut said: Vec<(String, String)> = runs
+        .iter()
+        .map(|run| {
+            assert_eq!(run.state, RunState::Success, "{run:?}");
+            assert_eq!(run.params["region"], "emea");
+            let told = &run.params["fencepost_callback"];
+            (told["script"].as_str().unwrap().into(), told["occasion"].as_str().unwrap().into())
+        })
+        .collect();
+    said.sort();
+    let expected = [("echo ${#x} r", "failure"), ("echo t", "lost")];
+    assert_eq!(said, expected.map(|(script, of)| (script.to_owned(), of.to_owned())));
+    assert!(rows(&world, "due").await.is_empty() && rows(&world, "dead").await.is_empty());
+}
+
+/// What a run was given may be gone from its DAG when its command is due.
+#[tokio::test]
+async fn a_command_is_made_though_the_params_of_its_run_are_gone() {
+    let mut world = World::of(&[COMMANDS]).await;
+    world.script(|what| if what.dag_id == "d" { stay() } else { exit(0) });
+    world.trigger("d", "r").await;
+    world.settle().await;
+    let edited = COMMANDS.replace("params: {region: emea}", "params: {other: 1}");
+    let edited = edited.replace("env: {REGION: '{{ params.region }}'}", "");
+    assert_eq!(world.load("dag0.yaml", &edited).await.new_versions, ["d", "d.callbacks"]);
+    world.mark("d", "r", "t", TiState::Failed).await;
+    world.script(|what| if what.dag_id == "d" { exit(1) } else { exit(0) });
+    world.finish().await;
+    world.settle().await;
+    world.finish().await;
+    let runs = runs_of(&world, "d.callbacks").await;
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!((&runs[0].params["other"], runs[0].state), (&json!(1), RunState::Success));
+}
+
+#[tokio::test]
+async fn a_companion_begins_and_ends_with_the_callbacks_of_its_file() {
+    let mut world = World::of(&[COMMANDS]).await;
+    assert!(world.dag("d.callbacks").await.is_active);
+    let without = "dag_id: d\ntasks: {t: {run: x}}";
+    assert_eq!(world.load("dag0.yaml", without).await.deactivated, ["d.callbacks"]);
+    assert_eq!(world.load("dag0.yaml", COMMANDS).await.new_versions, ["d"]);
+    assert!(world.dag("d.callbacks").await.is_active);
+    let mut gone = world.remove("dag0.yaml").await.deactivated;
+    gone.sort();
+    assert_eq!(gone, ["d", "d.callbacks"]);
+    // A name that another file has is no companion's.
+    let taken = "dag_id: d.callbacks\ntasks: {t: {run: x}}";
+    assert_eq!(world.load("dag1.yaml", taken).await.new_versions, ["d.callbacks"]);
+    assert_eq!(world.load("dag0.yaml", COMMANDS).await.broken, ["dag0.yaml"]);
 }

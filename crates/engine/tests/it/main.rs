@@ -41,6 +41,7 @@ mod stops;
 mod teardowns;
 mod triggerers;
 mod two_schedulers;
+mod unreadable;
 mod versions;
 mod watchdogs;
 mod workers;

@@ -300,12 +300,9 @@ pub(crate) fn request(dag_id: &str, run_id: &str) -> TriggerRequest {
 pub(crate) fn read(name: &str, text: &str) -> ReadDag {
     let parsed = fencepost_dagfile::parse(text.as_bytes(), name);
     let dag = parsed.dag.unwrap_or_else(|| panic!("{:?}\n{text}", parsed.diagnostics));
-    ReadDag {
-        content_hash: fencepost_dagfile::content_hash(&dag),
-        ir: fencepost_dagfile::ir(&dag),
-        source: text.into(),
-        dag,
-    }
+    ReadDag::new(dag, text.into(), |dag| {
+        (fencepost_dagfile::content_hash(dag), fencepost_dagfile::ir(dag))
+    })
 }
 
 /// Counts of words, for assertions about many instances.

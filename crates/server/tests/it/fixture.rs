@@ -151,11 +151,10 @@ impl Fixture {
         let read = |(name, source): &(&str, &str)| {
             let parsed = fencepost_dagfile::parse(source.as_bytes(), name);
             let errors: Vec<Value> = parsed.diagnostics.iter().map(diagnostic).collect();
-            let content = parsed.dag.map(|dag| ReadDag {
-                content_hash: fencepost_dagfile::content_hash(&dag),
-                ir: fencepost_dagfile::ir(&dag),
-                source: (*source).into(),
-                dag,
+            let content = parsed.dag.map(|dag| {
+                ReadDag::new(dag, (*source).into(), |dag| {
+                    (fencepost_dagfile::content_hash(dag), fencepost_dagfile::ir(dag))
+                })
             });
             DagFile { fileloc: (*name).into(), content: content.ok_or(Value::Array(errors)) }
         };

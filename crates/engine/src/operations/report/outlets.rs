@@ -26,8 +26,8 @@ impl Batch {
             self.outputs.push(Produced { ti, token, outputs });
         }
         let actor = self.actor(attempt);
-        if let Some(version) = self.versions.get(&ti.key.run_pk).filter(|_| to == TiState::Success)
-        {
+        if to == TiState::Success {
+            let version = self.versions.get(&ti.key.run_pk).map(AsRef::as_ref);
             self.emissions.succeeded(version, &Producer::of(ti), &report.outputs, &actor);
         }
     }

@@ -78,7 +78,7 @@ pub(super) async fn settle(
         let succeeded = went.get(&place).is_some_and(|to| to.to == TiState::Success);
         if let Some(hand) = hands.get(&m.key.run_pk).filter(|_| succeeded) {
             let of = Producer { key: m.key, dag_id: &m.dag_id, task_id: &m.task_id, token: None };
-            emissions.succeeded(&hand.version, &of, &[], log::SCHEDULER);
+            emissions.succeeded(Some(&hand.version), &of, &[], log::SCHEDULER);
         }
     }
     emissions.write(tx).await?;

@@ -51,7 +51,7 @@ pub(super) async fn trigger(
         change.to.recheck = 0;
         change.to.ended_at = Some(tx.now());
         if made.is_ok() {
-            emissions.succeeded(version, &Producer::of(&change.to), &[], log::SCHEDULER);
+            emissions.succeeded(Some(version), &Producer::of(&change.to), &[], log::SCHEDULER);
         }
         let mut line = log::ti_state(&change.to, change.from, log::SCHEDULER);
         line.reason = Some(made.unwrap_or_else(|why| why));

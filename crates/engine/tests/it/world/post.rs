@@ -53,6 +53,7 @@ fn text(delivery: &Delivery) -> String {
         Callback::Webhook { .. } => delivery.told.to_string(),
         Callback::Email { subject, .. } => subject.clone().unwrap_or_default(),
         Callback::TriggerDag { dag_id, .. } => dag_id.clone(),
+        Callback::Run { script } => script.clone(),
     }
 }
 
