@@ -4,6 +4,7 @@
 //! the worker's registration with what its predecessors left, then the passes, then the listener.
 //! There is no recovery step: the same passes and the same worker do it.
 
+mod connection;
 mod courier;
 mod dag_folder;
 mod effects;
@@ -172,7 +173,7 @@ impl Node {
             let pinger = Pinger { health: Arc::clone(&health), meters, journal };
             pinger.start(settings, stopped.clone())?;
         }
-        let watcher = Some(triggerer::watcher(settings));
+        let watcher = Some(triggerer::watcher(&cx, &keyring, settings));
         let own = (effects::perform(path.clone()), watcher, callbacks);
         let passes = spawn_passes(&cx, own, keep(settings), &health, stopped.clone());
         let turns = tokio::spawn(turn(Arc::clone(&home)));

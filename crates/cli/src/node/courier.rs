@@ -10,17 +10,15 @@ mod request;
 mod smtp;
 
 use super::looker::rules;
-use super::serve;
+use super::{connection, serve};
 use crate::client::guarded;
 use crate::config::Settings;
 use fencepost_core::callback::{Address, Callback, Patience};
-use fencepost_core::connection::Connection;
 use fencepost_core::time::Span;
 use fencepost_engine::Cx;
 use fencepost_engine::callbacks::{CallbackPass, Courier, Delivery, Told};
 use fencepost_server::vault::Keyring;
 use fencepost_store::Store;
-use fencepost_store::query::vault;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -81,7 +79,7 @@ impl Courier for HostCourier {
     ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
         Box::pin(async move {
             let connection = match named(&delivery.callback) {
-                Some(name) => Some(self.connection(name).await?),
+                Some(name) => Some(connection::named(&self.store, &self.keyring, name).await?),
                 None => None,
             };
             let delivery = delivery.clone();
@@ -97,7 +95,9 @@ impl Courier for HostCourier {
                     };
                     smtp::send(&server, &rules, &mail::message(&delivery, &server)?)
                 }
-                Callback::TriggerDag { .. } => Err("the engine triggers runs by itself".into()),
+                Callback::TriggerDag { .. } | Callback::Run { .. } => {
+                    Err("the engine makes runs by itself".into())
+                }
             })
             .await
         })
@@ -113,23 +113,8 @@ fn named(callback: &Callback) -> Option<&str> {
         Callback::Webhook { .. }
         | Callback::Slack { .. }
         | Callback::Email { .. }
-        | Callback::TriggerDag { .. } => None,
-    }
-}
-
-impl HostCourier {
-    async fn connection(&self, name: &str) -> Result<Connection, String> {
-        let failed = |error: fencepost_store::StoreError| error.to_string();
-        let tx = self.store.read("connection_of_callback").await.map_err(failed)?;
-        let found = vault::get(&tx, "connection", name).await.map_err(failed)?;
-        drop(tx);
-        let entry = found.ok_or_else(|| {
-            format!("there is no connection `{name}`: fencepost connections set {name} URI")
-        })?;
-        let text = self.keyring.open("connection", name, &entry.sealed);
-        let text = text.map_err(|error| format!("connection `{name}`: {error}"))?;
-        let value = serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
-        Connection::from_json(&value).map_err(|error| format!("connection `{name}`: {error}"))
+        | Callback::TriggerDag { .. }
+        | Callback::Run { .. } => None,
     }
 }
 

@@ -249,7 +249,7 @@ fn read(folder: &Path, name: &str) -> DagFile {
 }
 
 fn read_dag(dag: Dag, source: String) -> ReadDag {
-    ReadDag { content_hash: content_hash(&dag), ir: ir(&dag), source, dag }
+    ReadDag::new(dag, source, |dag| (content_hash(dag), ir(dag)))
 }
 
 /// Loads one DAG that is in hand, as the only one.

@@ -1,12 +1,17 @@
-//! Looks at files and addresses for deferred tasks.
+//! Looks at files, addresses and databases for deferred tasks.
 //!
 //! A look blocks a thread: so only a bounded number runs at once, and whatever hangs (a mount, a server)
 //! holds up none but those that wait for a place.
 
+use super::connection;
 use crate::client::{self, guarded};
 use crate::config::Settings;
-use fencepost_core::wait::{Http, Look, Wait};
+use fencepost_core::connection::Connection;
+use fencepost_core::time::Span;
+use fencepost_core::wait::{Http, Look, Sql, Wait};
 use fencepost_engine::triggerer::Looker;
+use fencepost_server::vault::Keyring;
+use fencepost_store::{Store, probe};
 use serde_json::{Value, json};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,8 +20,13 @@ use tokio::sync::Semaphore;
 /// Threads that look at the same time, of the runtime's small pool.
 const PLACES: usize = 8;
 
+/// The longest that a database is asked.
+const QUERY: Span = Span::from_secs(25);
+
 /// A looker of this host.
 pub(super) struct HostLooker {
+    store: Store,
+    keyring: Arc<Keyring>,
     places: Arc<Semaphore>,
     agent: ureq::Agent,
     /// Why nothing can be asked over TLS.
@@ -25,13 +35,14 @@ pub(super) struct HostLooker {
 
 impl HostLooker {
     /// As configured.
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(super) fn of(store: Store, keyring: Arc<Keyring>, settings: &Settings) -> Self {
         let (tls, no_tls) = match client::tls("https://", None) {
             Ok(tls) => (tls, None),
             Err(error) => (None, Some(error.to_string())),
         };
         let agent = guarded::agent(rules(settings), tls);
-        Self { places: Arc::new(Semaphore::new(PLACES)), agent, no_tls }
+        let places = Arc::new(Semaphore::new(PLACES));
+        Self { store, keyring, places, agent, no_tls }
     }
 }
 
@@ -47,6 +58,9 @@ impl Looker for HostLooker {
             let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
                 return Look::NotYet;
             };
+            if let Wait::Sql(sql) = wait {
+                return self.query(sql).await;
+            }
             let (wait, agent, no_tls) = (wait.clone(), self.agent.clone(), self.no_tls.clone());
             let seen = tokio::task::spawn_blocking(move || {
                 let _place = place;
@@ -54,13 +68,50 @@ impl Looker for HostLooker {
                     Wait::File(path) => file(path),
                     Wait::Http(http) => request(&agent, http, no_tls),
                     // Nothing that a host could see.
-                    Wait::Until(_) | Wait::External(_) | Wait::Asset { .. } | Wait::Approval(_) => {
-                        Look::NotYet
-                    }
+                    Wait::Until(_)
+                    | Wait::Sql(_)
+                    | Wait::External(_)
+                    | Wait::Asset { .. }
+                    | Wait::Approval(_) => Look::NotYet,
                 }
             });
             seen.await.unwrap_or_else(|error| Look::Trouble(error.to_string()))
         })
+    }
+}
+
+impl HostLooker {
+    async fn query(&self, sql: &Sql) -> Look {
+        let asked = async {
+            let connection = connection::named(&self.store, &self.keyring, &sql.conn).await?;
+            let url = database(&connection).map_err(|why| format!("{}: {why}", sql.conn))?;
+            let answer = probe::ask(&url, &sql.query, QUERY).await;
+            answer.map_err(|error| format!("{}: {}", sql.conn, error.message))
+        };
+        match asked.await {
+            Ok(answer) if answer.is_true => Look::Met(json!({ "value": answer.value })),
+            Ok(_) => Look::NotYet,
+            Err(why) => Look::Trouble(why),
+        }
+    }
+}
+
+/// The address of a connection's database.
+fn database(connection: &Connection) -> Result<String, String> {
+    match connection.conn_type.as_str() {
+        "postgres" | "postgresql" => {
+            let named = Connection { conn_type: "postgresql".into(), ..connection.clone() };
+            Ok(named.to_uri())
+        }
+        // Airflow's form has the path as host, a URI with three slashes as schema.
+        "sqlite" => match (&connection.host, &connection.schema) {
+            (Some(path), None) => Ok(format!("sqlite:{path}")),
+            (None, Some(path)) => Ok(format!("sqlite:/{path}")),
+            (Some(_), Some(_)) | (None, None) => {
+                Err("a connection to SQLite is sqlite:///absolute/path".into())
+            }
+        },
+        other => Err(format!("`{other}` cannot be asked: PostgreSQL and SQLite can")),
     }
 }
 
@@ -139,5 +190,17 @@ mod tests {
         assert_eq!(file(&path.to_string_lossy()), Look::NotYet);
         std::fs::write(&path, "x").unwrap();
         assert!(matches!(file(&path.to_string_lossy()), Look::Met(_)));
+    }
+
+    #[test]
+    fn a_connection_names_its_database() {
+        let of = |uri: &str| database(&Connection::from_uri(uri).unwrap());
+        assert_eq!(of("sqlite:///srv/x.db").unwrap(), "sqlite:/srv/x.db");
+        assert_eq!(
+            of("postgres://me:p%40@db:5433/sales").unwrap(),
+            "postgresql://me:p%40@db:5433/sales"
+        );
+        assert!(of("mysql://me@db/sales").unwrap_err().contains("`mysql` cannot be asked"));
+        assert!(of("sqlite://").is_err());
     }
 }

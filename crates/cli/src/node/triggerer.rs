@@ -10,9 +10,10 @@ use super::{Options, StoreLogs, keyring, shared};
 use crate::config::Settings;
 use crate::error::Outcome;
 use fencepost_core::state::JobKind;
-use fencepost_engine::Pass;
 use fencepost_engine::drive::{Ended, SharedHealth, drive};
 use fencepost_engine::triggerer::{Timers, Watcher};
+use fencepost_engine::{Cx, Pass};
+use fencepost_server::vault::Keyring;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,9 +27,10 @@ pub(crate) struct Triggerer {
 }
 
 /// The pass that looks, as configured.
-pub(super) fn watcher(settings: &Settings) -> Watcher {
+pub(super) fn watcher(cx: &Cx, keyring: &Arc<Keyring>, settings: &Settings) -> Watcher {
     let capacity = settings.text("triggerer.capacity").and_then(|text| text.parse().ok());
-    Watcher::new(Arc::new(HostLooker::of(settings)), capacity.unwrap_or(1_000))
+    let looker = HostLooker::of(cx.store.clone(), Arc::clone(keyring), settings);
+    Watcher::new(Arc::new(looker), capacity.unwrap_or(1_000))
 }
 
 impl Triggerer {
@@ -55,7 +57,7 @@ impl Triggerer {
             };
             serve::listen(cx, options, listener, parts).0
         });
-        let task = tokio::spawn(run(membership, health, member, stopped));
+        let task = tokio::spawn(run((membership, keyring), health, member, stopped));
         Ok(Self { address, stop, task })
     }
 
@@ -73,14 +75,14 @@ impl Triggerer {
 }
 
 async fn run(
-    membership: Membership,
+    (membership, keyring): (Membership, Arc<Keyring>),
     health: SharedHealth,
     mut member: Member,
     mut stopped: watch::Receiver<bool>,
 ) {
     loop {
-        let passes: Vec<Box<dyn Pass>> =
-            vec![Box::new(Timers), Box::new(watcher(&membership.settings))];
+        let watcher = watcher(&member.cx, &keyring, &membership.settings);
+        let passes: Vec<Box<dyn Pass>> = vec![Box::new(Timers), Box::new(watcher)];
         let turns = drive(member.cx.clone(), passes, Arc::clone(&health), stopped.clone());
         match tokio::spawn(turns).await {
             Ok(Ended::Stopped) => return member.leave().await,

@@ -25,7 +25,7 @@ pub(super) fn send(
             (to, method.as_str(), headers.clone(), body)
         }
         Callback::Slack { to, text } => (to, "POST", Vec::new(), json!({ "text": text })),
-        Callback::Email { .. } | Callback::TriggerDag { .. } => {
+        Callback::Email { .. } | Callback::TriggerDag { .. } | Callback::Run { .. } => {
             return Err("it is no request".into());
         }
     };

@@ -153,6 +153,13 @@ impl<'a> Stage<'a> {
         self.until("the tasks to write", || self.lines().len() >= count)
     }
 
+    pub(super) fn wait_for_event(&self, kind: &str) -> Outcome<()> {
+        self.until(&format!("an event `{kind}`"), || {
+            let shown = self.fencepost(&["events", "demo", "@latest"]).output();
+            shown.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(kind))
+        })
+    }
+
     /// What the tasks wrote.
     pub(super) fn ledger(&self) -> Outcome<()> {
         self.note("$ cat ledger");

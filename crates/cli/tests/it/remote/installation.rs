@@ -231,12 +231,9 @@ impl Installation {
     pub(crate) async fn load(&self, name: &str, yaml: &str) {
         let parsed = fencepost_dagfile::parse(yaml.as_bytes(), name);
         let dag = parsed.dag.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
-        let content = ReadDag {
-            content_hash: fencepost_dagfile::content_hash(&dag),
-            ir: fencepost_dagfile::ir(&dag),
-            source: yaml.into(),
-            dag,
-        };
+        let content = ReadDag::new(dag, yaml.into(), |dag| {
+            (fencepost_dagfile::content_hash(dag), fencepost_dagfile::ir(dag))
+        });
         let file = DagFile { fileloc: name.into(), content: Ok(content) };
         dag_files::load(&self.cx, &[file], &[name.to_owned()].into()).await.unwrap();
     }

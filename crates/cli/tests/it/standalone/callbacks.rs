@@ -16,14 +16,17 @@ type Request = (String, String, Value);
 
 /// What the outside has heard.
 #[derive(Clone, Default)]
-struct Outside {
-    requests: Arc<Mutex<Vec<Request>>>,
+pub(super) struct Outside {
+    pub(super) requests: Arc<Mutex<Vec<Request>>>,
     mails: Arc<Mutex<Vec<String>>>,
     is_up: Arc<AtomicBool>,
 }
 
 /// Serves each connection on a thread of its own; the port.
-fn serve(outside: &Outside, each: fn(TcpStream, &Outside) -> std::io::Result<()>) -> u16 {
+pub(super) fn serve(
+    outside: &Outside,
+    each: fn(TcpStream, &Outside) -> std::io::Result<()>,
+) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (port, outside) = (listener.local_addr().unwrap().port(), outside.clone());
     std::thread::spawn(move || {
@@ -117,7 +120,7 @@ fn the_example_tells_each_thing_once_whatever_is_killed() {
         world.setting(key, value);
     }
     let node = world.start();
-    wait_for("the DAGs", || world.json(&["dags", "list"]).as_array().is_some_and(|l| l.len() == 2));
+    wait_for("the DAGs", || world.json(&["dags", "list"]).as_array().is_some_and(|l| l.len() == 3));
     let receiver = format!("receiver=http://127.0.0.1:{web}");
     world.must(&["dags", "trigger", "nightly", "-p", &receiver]);
     world.wait_state("nightly", "failed");
@@ -138,6 +141,10 @@ fn the_example_tells_each_thing_once_whatever_is_killed() {
     let node = world.start();
     wait_for("everything to arrive", || listed(&world, "due").is_empty());
     wait_for("the repair", || world.run_state("repair") == "success");
+    wait_for("the command", || world.run_state("nightly.callbacks") == "success");
+    let run = world.json(&["runs", "list", "nightly"])[0]["run_id"].as_str().unwrap().to_owned();
+    let log = world.must(&["logs", "nightly.callbacks", "@latest"]);
+    assert!(log.contains(&format!("paging for {run} (good=false): task_failed")), "{log}");
     let requests = outside.requests.lock().unwrap().clone();
     let of = |path: &str| -> Vec<&Request> {
         requests.iter().filter(|request| request.0 == path).collect()
@@ -154,7 +161,7 @@ fn the_example_tells_each_thing_once_whatever_is_killed() {
     let mails = outside.mails.lock().unwrap().clone();
     assert!(mails[0].contains("Subject: load failed: ") && mails[0].contains("Message-ID: <"));
     assert_eq!(world.json(&["runs", "list", "repair"]).as_array().map(Vec::len), Some(1));
-    assert_eq!(listed(&world, "delivered").len(), 4);
+    assert_eq!(listed(&world, "delivered").len(), 5);
     let events = world.json(&["events", "nightly", "@latest"]).to_string();
     assert!(
         events.contains("callback_failed") && events.contains("callback_delivered"),

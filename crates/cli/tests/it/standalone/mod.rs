@@ -9,13 +9,16 @@ mod contract;
 #[cfg(feature = "crash-points")]
 mod crash_points;
 mod deferral;
+mod demos;
 mod full_disk;
 mod groups;
 mod http_tasks;
 mod kill9;
 mod local_run;
+mod long_example;
 mod pizza;
 mod python;
 mod restart;
 mod secrets;
+mod waits_for_sql;
 pub(crate) mod world;
