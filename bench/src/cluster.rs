@@ -172,6 +172,7 @@ fn report(token: &str) -> EndReport {
         outputs: Vec::new(),
         level: None,
         message: None,
+        oom: false,
         checkpoint: None,
     }
 }

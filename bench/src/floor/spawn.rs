@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use fencepost_worker::attempt::{AttemptHost, HomeBoot, OsHost};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::page::Lease;
-use fencepost_worker::spec::{Containment, ShimSpec, VERSION};
+use fencepost_worker::spec::{Containment, Resources, ShimSpec, VERSION};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::path::Path;
 use std::process::Command;
@@ -80,6 +80,7 @@ fn spec(name: &str) -> ShimSpec {
         worker_kill_grace_ms: 1_000,
         execution_timeout_ms: None,
         stall_timeout_ms: None,
+        resources: Resources::default(),
         keeps: false,
         graceful_exit_codes: Vec::new(),
         log_limit: 1 << 20,

@@ -155,6 +155,9 @@ pub struct Work {
     pub run_as_user: Option<String>,
     /// `auto`, `pidns`, `cgroup`, `group`.
     pub containment: String,
+    /// What its processes may use together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
     pub execution_timeout_ms: Option<i64>,
     pub stall_timeout_ms: Option<i64>,
     pub kill_grace_ms: Option<i64>,
@@ -235,6 +238,15 @@ pub struct Start {
     pub call: i64,
 }
 
+/// Limits of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resources {
+    /// Thousandths of a core.
+    pub cpu_millis: Option<u64>,
+    /// Bytes.
+    pub memory: Option<u64>,
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -248,6 +260,9 @@ pub struct Report {
     pub level: Option<String>,
     /// A sentence for people: the missing file, the template's mistake.
     pub message: Option<String>,
+    /// The kernel ended it for want of memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub oom: bool,
     /// Its last checkpoint, if it was not sent with a beat; in hexadecimal.
     #[serde(default)]
     pub checkpoint: Option<String>,

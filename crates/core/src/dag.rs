@@ -10,6 +10,7 @@ mod companion;
 mod graph;
 mod group;
 mod output;
+mod resources;
 
 pub use action::{Action, TriggerDag};
 pub use companion::{CALLBACK_PARAM, CALLBACK_VARIABLES, callback_param, companion_id};
@@ -19,6 +20,7 @@ pub use graph::{
 };
 pub use group::TaskGroup;
 pub use output::OutputType;
+pub use resources::Resources;
 
 use crate::callback::{Callbacks, Deadline};
 use crate::id::{DagId, IdError, PoolName, QueueName, TaskId};
@@ -252,6 +254,7 @@ pub struct Task {
     pub on_disconnect: OnDisconnect,
     pub times: TaskTimes,
     pub containment: Containment,
+    pub resources: Resources,
     /// Exit codes that count as success after our own stop signal.
     pub graceful_exit_codes: Vec<u8>,
     /// Exit codes that end the task as skipped (default 99).
@@ -307,6 +310,7 @@ impl Task {
                 kill_grace: None,
             },
             containment: Containment::Auto,
+            resources: Resources::default(),
             graceful_exit_codes: Vec::new(),
             skip_exit_codes: vec![99],
             env: Vec::new(),

@@ -26,6 +26,8 @@ pub enum Ending {
     Exit(u8),
     /// The main process died of a signal that was not ours.
     Signal(i32),
+    /// The kernel ended it for want of memory; with the exit code by which a shell names its end.
+    OutOfMemory(u8),
     /// Not executable (126) or not found (127).
     CouldNotExec(u8),
     /// We ended it at its `execution_timeout`; the exit code if it exited after our SIGTERM.
@@ -153,6 +155,7 @@ pub fn judge(
         Ending::Exit(code) => exited(*code, asked, task, budgets, random),
         // Said before any signal of ours: the worker tells nothing that was written later.
         Ending::Signal(_)
+        | Ending::OutOfMemory(_)
         | Ending::ExecutionTimeout(_)
         | Ending::StallTimeout(_)
         | Ending::Stopped
@@ -166,6 +169,9 @@ pub fn judge(
         Ending::Signal(signal) => shell_code(*signal)
             .and_then(|code| by_rules(code, "signal", task, budgets, random))
             .unwrap_or_else(|| user("signal")),
+        Ending::OutOfMemory(code) => {
+            by_rules(*code, "oom", task, budgets, random).unwrap_or_else(|| user("oom"))
+        }
         Ending::ExecutionTimeout(code) if graceful(*code, task) => success("exit"),
         Ending::StallTimeout(code) if graceful(*code, task) => success("exit"),
         Ending::ExecutionTimeout(_) => user("execution_timeout"),

@@ -230,6 +230,9 @@ fn shared(task: &Task) -> Map<String, Value> {
         out.insert("on_disconnect".into(), json!("keep"));
     }
     out.insert("containment".into(), json!(containment(task.containment)));
+    if !task.resources.is_empty() {
+        out.insert("resources".into(), task.resources.to_json());
+    }
     put_span("stall_timeout", task.times.stall_timeout, &mut out);
     put_span("execution_timeout", task.times.execution_timeout, &mut out);
     out.insert("queued_timeout".into(), json!(task.times.queued_timeout.to_string()));

@@ -74,6 +74,8 @@ pub(crate) enum Shape {
     /// Names or URIs of assets.
     Assets,
     RetryPolicy,
+    /// `cpu` and `memory`.
+    Resources,
     /// A program with arguments, as text or as a list.
     Program,
     /// The name of a DAG, or what its run is like.

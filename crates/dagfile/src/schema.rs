@@ -107,6 +107,7 @@ fn shape(shape: Shape) -> Value {
         Shape::RetryPolicy => {
             json!({ "type": "array", "items": { "$ref": "#/definitions/retry_rule" } })
         }
+        Shape::Resources => resources(),
         Shape::Program => json!({ "type": ["string", "array"], "items": scalar() }),
         Shape::TriggerDag => json!({ "anyOf": [{ "type": "string" }, {
             "type": "object",
@@ -126,6 +127,14 @@ fn shape(shape: Shape) -> Value {
         Shape::True => json!({ "const": true }),
         Shape::Later => json!({ "x-since": "later" }),
     }
+}
+
+fn resources() -> Value {
+    let properties = json!({
+        "cpu": { "type": ["string", "number"] },
+        "memory": { "type": ["string", "integer"] },
+    });
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 fn scalar() -> Value {

@@ -5,7 +5,7 @@ mod kept;
 
 use crate::auth::hex;
 use crate::vault::Keyring;
-use fencepost_api::execution::Work;
+use fencepost_api::execution::{Resources, Work};
 use fencepost_core::dag::{Action, Containment, OnDisconnect, Task};
 use fencepost_core::plan::runs::map_element;
 use fencepost_core::state::RunType;
@@ -196,6 +196,10 @@ fn work(facts: &Facts, context: &Context, given: Given) -> Result<Work, Template
         working_dir: working_dir.map(|dir| render("working_dir", dir, context)).transpose()?,
         run_as_user: task.run_as_user.clone(),
         containment: containment(task.containment).into(),
+        resources: (!task.resources.is_empty()).then_some(Resources {
+            cpu_millis: task.resources.cpu_millis,
+            memory: task.resources.memory,
+        }),
         execution_timeout_ms: task.times.execution_timeout.map(Span::as_millis),
         stall_timeout_ms: task.times.stall_timeout.map(Span::as_millis),
         kill_grace_ms: task.times.kill_grace.map(Span::as_millis),

@@ -160,6 +160,13 @@ fn binary(args: &Args) -> anyhow::Result<PathBuf> {
     }
     if let Some(cargo) = std::env::var_os("CARGO") {
         let mut build = Command::new(cargo);
+        // What cargo tells us about ourselves: build scripts that look at it would run again for it.
+        let of_ours =
+            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_ours))
+        {
+            build.env_remove(name);
+        }
         build.args(["build", "--locked", "-p", "fencepost-cli"]);
         if !cfg!(debug_assertions) {
             build.arg("--release");

@@ -14,7 +14,7 @@ use fencepost_worker::attempt::{AttemptHost, HomeBoot, OsHost, RunningAttempt};
 use fencepost_worker::clock::ClockKind;
 use fencepost_worker::outcome::Reason;
 use fencepost_worker::page::Lease;
-use fencepost_worker::spec::{Containment, ShimSpec, VERSION};
+use fencepost_worker::spec::{Containment, Resources, ShimSpec, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const CLOCK: ClockKind = ClockKind::Monotonic;
@@ -73,6 +73,7 @@ impl Bench<'_> {
             worker_kill_grace_ms: 1_000,
             execution_timeout_ms: None,
             stall_timeout_ms: None,
+            resources: Resources::default(),
             keeps: false,
             graceful_exit_codes: Vec::new(),
             log_limit: 1 << 20,

@@ -48,7 +48,12 @@ impl Leaf {
     /// The leaf whose path was recorded in a file. A shim that died while it wrote the file had not
     /// made the leaf yet: what it left is no record, and must not become a path of some other place.
     pub(crate) fn recorded(file: &Path) -> Option<Self> {
-        let path = PathBuf::from(fs::read_to_string(file).ok()?);
+        Self::at(&fs::read_to_string(file).ok()?)
+    }
+
+    /// The leaf at that path, if it is one of ours.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        let path = PathBuf::from(path);
         let name = path.file_name()?.to_str()?;
         (path.is_absolute() && name.starts_with(PREFIX)).then_some(Self { path })
     }
@@ -130,11 +135,14 @@ pub(crate) struct OomWatch {
 }
 
 impl OomWatch {
-    /// Watches the leaf, or else this process's own memory cgroup (a hint only: neighbours count).
-    pub(crate) fn begin(leaf: Option<&Leaf>) -> Self {
-        let file = leaf
-            .map(|leaf| leaf.path().join("memory.events"))
-            .filter(|file| file.exists())
+    /// Watches a group of the task's own (its limits', its leaf), or else this process's own memory
+    /// cgroup (a hint only: neighbours count).
+    pub(crate) fn begin(own: Option<&Path>) -> Self {
+        let file = own
+            .and_then(|group| {
+                let files = ["memory.events", "memory.oom_control"].map(|name| group.join(name));
+                files.into_iter().find(|file| file.exists())
+            })
             .or_else(own_memory_events);
         let before = file.as_deref().map_or(0, oom_kills);
         Self { file, before }

@@ -67,6 +67,11 @@ impl AttemptDir {
         self.path.join("cgroup")
     }
 
+    /// The paths of the groups that limit it, written before they are made.
+    pub fn limits(&self) -> PathBuf {
+        self.path.join("limits")
+    }
+
     /// A segment of the log: 0 is the head, the others are the newest tail.
     pub fn log(&self, segment: u32) -> PathBuf {
         match segment {

@@ -15,6 +15,7 @@ mod command;
 pub mod dir;
 pub mod home;
 pub mod http;
+mod limits;
 pub mod log;
 mod mask;
 pub mod outcome;

@@ -206,10 +206,13 @@ impl Outcome {
             (None, Some(signal)) => format!("signal {signal}"),
             (None, None) => "no status".to_owned(),
         };
+        if self.oom {
+            let used = self.error.as_ref().map_or_else(String::new, |used| format!(": {used}"));
+            return format!("ended: killed, {status} (oom{used})");
+        }
         let error = self.error.as_deref().unwrap_or("no reason given");
         match self.kind {
             OutcomeKind::Exited => format!("ended: exited, {status}"),
-            OutcomeKind::Signaled if self.oom => format!("ended: killed, {status} (oom)"),
             OutcomeKind::Signaled => format!("ended: killed, {status}"),
             OutcomeKind::Stopped => {
                 let reason = self.reason.map_or("unknown", Reason::as_str);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::ClockKind;
 use crate::dir::AttemptDir;
+pub use crate::limits::Resources;
 
 /// The newest version that this program understands.
 pub const VERSION: u32 = 2;
@@ -95,6 +96,9 @@ pub struct ShimSpec {
     /// What is asked for.
     #[serde(default)]
     pub containment: Containment,
+    /// What its processes may use together.
+    #[serde(default)]
+    pub resources: Resources,
     /// Between SIGTERM and SIGKILL, as the task wants it.
     pub kill_grace_ms: u64,
     /// Between SIGTERM and SIGKILL, as the worker's lease allows it; the smaller one counts.

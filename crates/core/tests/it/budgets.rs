@@ -80,6 +80,7 @@ fn endings() -> impl Strategy<Value = Ending> {
         any::<u8>().prop_map(Ending::Exit),
         prop::sample::select(vec![0, 1, 75, 99, 100, 126]).prop_map(Ending::Exit),
         (1_i32..65).prop_map(Ending::Signal),
+        (1_u8..=255).prop_map(Ending::OutOfMemory),
         prop::option::of(any::<u8>()).prop_map(Ending::ExecutionTimeout),
         prop::option::of(any::<u8>()).prop_map(Ending::StallTimeout),
         Just(Ending::Stopped),

@@ -114,6 +114,7 @@ fn the_first_rule_that_fits_decides() {
     same(Ending::CouldNotExec(126), "failed Fail could_not_exec user");
     // A rule sees a death by signal n as the shell's 128+n.
     check(Ending::Signal(9), "failed Retry killed user 10m", "failed Fail killed user");
+    check(Ending::OutOfMemory(137), "failed Retry killed user 10m", "failed Fail killed user");
     check(Ending::Exit(137), "failed Retry killed user 10m", "failed Fail killed user");
 }
 
@@ -122,6 +123,7 @@ fn signals_and_time_outs_are_charged_to_the_user() {
     for signal in [1, 11, 15, 64, 127, 128, -1, 0, i32::MAX, i32::MIN] {
         check(Ending::Signal(signal), "failed Retry signal user 5m", "failed Fail signal user");
     }
+    check(Ending::OutOfMemory(1), "failed Retry oom user 5m", "failed Fail oom user");
     for code in [None, Some(0), Some(99), Some(64)] {
         let timeout = Ending::ExecutionTimeout(code);
         let (first, last) =

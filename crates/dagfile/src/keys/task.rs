@@ -2,7 +2,7 @@
 
 use super::Shape::{
     Assets, Callbacks, Choice, Codes, Duration, Env, Expand, Flag, Later, Name, Outputs, Program,
-    RetryPolicy, Secrets, TaskNames, Text, Texts, TriggerDag, True, Whole, Words,
+    Resources, RetryPolicy, Secrets, TaskNames, Text, Texts, TriggerDag, True, Whole, Words,
 };
 use super::{Key, Level, MANY, SECRETS, Shape};
 use fencepost_core::trigger_rule::TriggerRule;
@@ -98,7 +98,11 @@ pub(super) static KEYS: &[Key] = &[
     .or("\"downstream\""),
     both("max_active_tis_per_dag", COUNT, "Most instances of it at once, over all runs."),
     both("max_active_tis_per_dagrun", COUNT, "Most instances of it at once in one run."),
-    both("resources", Later, "CPU and memory of one attempt."),
+    both(
+        "resources",
+        Resources,
+        "Limits of one attempt: {cpu: 2 or 500m, memory: 4Gi}. They reserve nothing.",
+    ),
     both("retries", BUDGET, "Tries after a failure of the task itself.").or("0"),
     both("retry_delay", Duration, "Wait before a retry.").or("\"5m\""),
     both("retry_exponential_backoff", Flag, "Double the wait each time, with jitter.").or("false"),

@@ -6,9 +6,10 @@ use super::templates::{self, Template};
 use super::{access, assets, callbacks, env, expand, http, outputs, retry, trigger, wait};
 use crate::diagnostic::{Findings, Place, quoted};
 use crate::keys::{ACTIONS, Level};
+use crate::suggest::did_you_mean;
 use crate::yaml::Entry;
 use fencepost_core::dag::{
-    Action, Containment, OnDisconnect, OnLost, Part, Replace, Task, WeightRule,
+    Action, Containment, OnDisconnect, OnLost, Part, Replace, Resources, Task, WeightRule,
 };
 use fencepost_core::id::{PoolName, QueueName, TaskId};
 use fencepost_core::trigger_rule::TriggerRule;
@@ -235,6 +236,7 @@ fn read_shared(task: &mut Task, fields: &Fields<'_>, findings: &mut Findings) {
         Some("group") => Containment::Group,
         _ => Containment::Auto,
     };
+    task.resources = resources(fields, findings);
     task.times.execution_timeout = fields.duration("execution_timeout", findings);
     task.times.stall_timeout = fields.duration("stall_timeout", findings);
     task.times.kill_grace = fields.duration("kill_grace", findings);
@@ -246,6 +248,35 @@ fn read_shared(task: &mut Task, fields: &Fields<'_>, findings: &mut Findings) {
     if let Some(shell) = shell(fields, findings) {
         task.shell = shell;
     }
+}
+
+fn resources(fields: &Fields<'_>, findings: &mut Findings) -> Resources {
+    let mut out = Resources::default();
+    for entry in fields.map("resources", findings).unwrap_or_default() {
+        let written = entry.value.to_json().unwrap_or_default();
+        let (is_read, hint) = match entry.key.as_str() {
+            "cpu" => {
+                out.cpu_millis = Resources::cpu(&written);
+                (out.cpu_millis.is_some(), "a number of cores such as 2, 0.5 or 500m")
+            }
+            "memory" => {
+                out.memory = Resources::memory(&written);
+                (out.memory.is_some(), "bytes, at least 1Mi, such as 512Mi or 4Gi")
+            }
+            other => {
+                let near = did_you_mean(other, ["cpu", "memory"].into_iter());
+                let hint = if near.is_empty() { "`cpu` and `memory`".into() } else { near };
+                let message = format!("unknown key {}", quoted(other));
+                findings.error(entry.key_place, "unknown-key", message, hint);
+                continue;
+            }
+        };
+        if !is_read {
+            let message = format!("`{}` cannot be {}", entry.key, entry.value.description());
+            findings.error(entry.value.place, "bad-value", message, hint);
+        }
+    }
+    out
 }
 
 fn read_limits(task: &mut Task, fields: &Fields<'_>, findings: &mut Findings) {

@@ -1,16 +1,14 @@
 //! The long example of the design: what comes later is refused by name, nothing else is said.
 
 use super::shown;
-use fencepost_core::dag::{OnLost, Replace};
+use fencepost_core::dag::{OnLost, Replace, Resources};
 use fencepost_dagfile::{Severity, parse};
 
 const EXAMPLE: &str = include_str!("long_example.yaml");
 
 /// The lines on which the refusals stand, in order.
-const REFUSED: [(&str, &str); 2] = [
-    ("  WAREHOUSE_DSN:", "`vault:` in `secrets` is not supported yet"),
-    ("    resources:", "`resources` is not supported yet"),
-];
+const REFUSED: [(&str, &str); 1] =
+    [("  WAREHOUSE_DSN:", "`vault:` in `secrets` is not supported yet")];
 
 #[test]
 fn the_long_example_gives_exactly_the_refusals() {
@@ -46,7 +44,7 @@ fn without_what_comes_later_it_is_a_dag() {
             continue;
         }
         skipped = None;
-        let later = ["WAREHOUSE_DSN:", "resources:"];
+        let later = ["WAREHOUSE_DSN:"];
         if later.iter().any(|key| line.trim_start().starts_with(key)) {
             if line.contains("wait:") {
                 text.push_str("    noop: true\n");
@@ -69,6 +67,8 @@ fn without_what_comes_later_it_is_a_dag() {
     assert_eq!(load.outlets, ["warehouse.orders"]);
     let charge = &dag.tasks[dag.index_of("charge_partner").unwrap().at()];
     assert_eq!((charge.retry.retries, charge.infra_retries), (0, 0));
+    let extract = &dag.tasks[dag.index_of("extract").unwrap().at()];
+    assert_eq!(extract.resources, Resources { cpu_millis: Some(2_000), memory: Some(4 << 30) });
     assert_eq!(charge.on_lost, OnLost::Hold);
     assert_eq!(charge.replace, Replace::AfterConfirmedDead);
 }

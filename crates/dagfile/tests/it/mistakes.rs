@@ -378,6 +378,22 @@ fn a_task_that_may_outlive_its_lease_is_not_replaced_after_it() {
 }
 
 #[test]
+fn resources() {
+    let of = |text: &str| format!("tasks:\n  a: {{run: x, resources: {text}}}\n");
+    check(&of("{cpu: 2, memory: 4Gi}"), &[]);
+    check(
+        &of("{cpu: many, memory: 4GB, mem: 1}"),
+        &[
+            "2:32 error [bad-value] `cpu` cannot be the text `many` | \
+         a number of cores such as 2, 0.5 or 500m",
+            "2:46 error [bad-value] `memory` cannot be the text `4GB` | \
+         bytes, at least 1Mi, such as 512Mi or 4Gi",
+            "2:51 error [unknown-key] unknown key `mem` | `cpu` and `memory`",
+        ],
+    );
+}
+
+#[test]
 fn params() {
     check(
         "params:\n  a: {type: strng}\n  b: {type: integer, default: x}\n  c: {defualt: 1}\n  d: {type: string, pattern: '(?=x)'}\n  e: {enum: []}\n  1f: 2\n  g: .nan\ntasks: {t: {run: x}}\n",

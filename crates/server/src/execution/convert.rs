@@ -199,7 +199,7 @@ pub(super) fn end_report(report: Report) -> Result<EndReport, Failure> {
         if let Ended::Gone { evidence } = &report.ended { Some(evidence.clone()) } else { None };
     Ok(EndReport {
         token: attempt_token(&report.token)?,
-        ending: ending(&report.ended),
+        ending: ending(&report),
         asked: report.asked.map(asked),
         outputs: report.outputs,
         level: report.level,
@@ -226,8 +226,13 @@ fn status(ended: &Ended) -> (Option<i64>, Option<i64>) {
     }
 }
 
-fn ending(ended: &Ended) -> Ending {
-    match ended {
+fn ending(report: &Report) -> Ending {
+    match &report.ended {
+        Ended::Exit { code } if report.oom && report.asked.is_none() => Ending::OutOfMemory(*code),
+        // As a shell names it.
+        Ended::Signal { signal } if report.oom => {
+            Ending::OutOfMemory(u8::try_from(signal.saturating_add(128)).unwrap_or(137))
+        }
         Ended::Exit { code } => Ending::Exit(*code),
         Ended::Signal { signal } => Ending::Signal(*signal),
         Ended::CouldNotExec { code } => Ending::CouldNotExec(*code),
@@ -261,9 +266,24 @@ fn asked(asked: AskedFor) -> Asked {
 mod tests {
     use super::*;
 
+    fn report(ended: Ended, oom: bool) -> Report {
+        let token = String::new();
+        let (asked, outputs, level, message, checkpoint) = (None, Vec::new(), None, None, None);
+        Report { token, ended, asked, outputs, level, message, oom, checkpoint }
+    }
+
+    #[test]
+    fn what_ran_out_of_memory_is_named_as_a_shell_does() {
+        let of = |ended| ending(&report(ended, true));
+        assert_eq!(of(Ended::Signal { signal: 9 }), Ending::OutOfMemory(137));
+        assert_eq!(of(Ended::Exit { code: 3 }), Ending::OutOfMemory(3));
+        assert_eq!(ending(&report(Ended::Signal { signal: 9 }, false)), Ending::Signal(9));
+    }
+
     #[test]
     fn a_shim_that_dies_beside_its_worker_is_no_sign_of_poison() {
-        let death = |evidence: &str| ending(&Ended::Gone { evidence: evidence.into() });
+        let death =
+            |evidence: &str| ending(&report(Ended::Gone { evidence: evidence.into() }, false));
         assert_eq!(death("exit_status"), Ending::Gone(Death::Orderly));
         assert_eq!(death("self_fence"), Ending::Gone(Death::Orderly));
         assert_eq!(death("drain"), Ending::Gone(Death::Orderly));

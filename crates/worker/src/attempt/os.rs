@@ -19,6 +19,7 @@ use super::{Attached, AttemptHost, HostError, PreparedAttempt, RunningAttempt};
 use crate::cgroup::Leaf;
 use crate::clock::{BootId, wall_micros};
 use crate::dir::AttemptDir;
+use crate::limits;
 use crate::log;
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::{Lease, Page};
@@ -172,6 +173,8 @@ impl AttemptHost for OsHost {
         if let Some(leaf) = Leaf::recorded(&dir.cgroup()) {
             leaf.remove().map_err(HostError::io("removing", leaf.path()))?;
         }
+        limits::remove_recorded(&dir.limits())
+            .map_err(HostError::io("removing the groups of", &dir.limits()))?;
         for tree in [dir.work(), dir.tmp(), dir.io()] {
             remove_tree(&tree).map_err(HostError::io("removing", &tree))?;
         }
@@ -180,9 +183,15 @@ impl AttemptHost for OsHost {
             private::remove(&place).map_err(HostError::io("removing", &place))?;
         }
         // The spec holds the task's environment.
-        for file in
-            [dir.spec(), dir.ctl(), dir.lease(), dir.outcome_tmp(), dir.log_end(), dir.cgroup()]
-        {
+        for file in [
+            dir.spec(),
+            dir.ctl(),
+            dir.lease(),
+            dir.outcome_tmp(),
+            dir.log_end(),
+            dir.cgroup(),
+            dir.limits(),
+        ] {
             remove_file(&file).map_err(HostError::io("removing", &file))?;
         }
         Ok(())

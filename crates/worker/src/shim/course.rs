@@ -162,7 +162,7 @@ impl Course {
 mod tests {
     use super::*;
     use crate::clock::ClockKind;
-    use crate::spec::{Containment, VERSION};
+    use crate::spec::{Containment, Resources, VERSION};
 
     const S: u64 = 1_000 * NS_PER_MS;
 
@@ -181,6 +181,7 @@ mod tests {
             worker_kill_grace_ms: 30_000,
             execution_timeout_ms: timeout_ms,
             stall_timeout_ms: stall_ms,
+            resources: Resources::default(),
             keeps: false,
             graceful_exit_codes: Vec::new(),
             log_limit: 1,

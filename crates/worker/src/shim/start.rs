@@ -18,12 +18,13 @@ use super::user::UserPlan;
 use super::watch::{Watch, WatchParts};
 use crate::clock::{BootId, wall_micros};
 use crate::dir::AttemptDir;
+use crate::limits::{Limits, Resources};
 use crate::log::LogWriter;
 use crate::mask::Masker;
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::page::{Page, Phase};
 use crate::private::Private;
-use crate::process::{ProcessId, pid_namespace};
+use crate::process::{self, ProcessId, pid_namespace};
 use crate::spec::ShimSpec;
 use crate::sys::{self, DeadlineTimer};
 
@@ -124,15 +125,21 @@ fn start(dir: &AttemptDir, mut spec: ShimSpec, lock: OwnedFd) -> Result<Watch, R
         give_up(launched);
         return Err(refusal);
     }
+    let limits = if spec.resources == Resources::default() {
+        Limits::default()
+    } else {
+        limit(dir, &spec, &launched)
+    };
     let now = spec.clock.now_ns();
     page.set_started_at_ns(now);
     page.set_phase(Phase::Exec);
     // A child that failed on its way to the gate has said why, which the watch will read.
     let _ = rustix::io::write(&launched.gate, b"g");
-    let log = begin_log(dir, &spec, &launched);
+    let log = begin_log(dir, &spec, &launched, &limits);
     let Prepared { page, timer, armed_for, ctl, signals, boot, .. } = prepared;
     let masker = Masker::new(&masked);
-    let parts = WatchParts { lock, page, timer, armed_for, ctl, signals, boot, log, masker };
+    let parts =
+        WatchParts { lock, page, timer, armed_for, ctl, signals, boot, log, masker, limits };
     Watch::new(dir, spec, launched, parts, now).map_err(Refusal::no_exec)
 }
 
@@ -189,10 +196,22 @@ fn give_up(launched: Launched) {
     }
 }
 
-fn begin_log(dir: &AttemptDir, spec: &ShimSpec, launched: &Launched) -> LogWriter {
+/// The limits of the tree, of which nothing but what waits at the gate is there.
+fn limit(dir: &AttemptDir, spec: &ShimSpec, launched: &Launched) -> Limits {
+    let name = format!("{}-{}", spec.attempt_id, getpid().as_raw_nonzero());
+    let all = process::all();
+    let below = process::descendants(&all, getpid().as_raw_nonzero().get());
+    let pids: Vec<i32> = below.into_iter().map(|stat| stat.id.pid).collect();
+    Limits::put(spec.resources, launched.tree.leaf(), (&name, &pids), &dir.limits())
+}
+
+fn begin_log(dir: &AttemptDir, spec: &ShimSpec, launched: &Launched, limits: &Limits) -> LogWriter {
     let mut log = LogWriter::open(dir, spec.log_limit);
     for why in &launched.passed_over {
         log.remark(&format!("not to be had here: {why}"));
+    }
+    for why in &limits.absent {
+        log.remark(why);
     }
     let level = launched.tree.level().as_str();
     log.remark(&format!("started attempt {}, containment {level}", spec.attempt_id));

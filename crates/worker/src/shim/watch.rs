@@ -12,9 +12,10 @@ use super::course::{Act, Course, View};
 use super::messages::{MainEnd, Message, Messages};
 use super::output::Output;
 use super::tree::{Launched, Tree};
-use crate::cgroup::OomWatch;
+use crate::cgroup::{Leaf, OomWatch};
 use crate::clock::{BootId, NS_PER_MS, wall_micros};
 use crate::dir::AttemptDir;
+use crate::limits::Limits;
 use crate::log::{LogWriter, Stream};
 use crate::mask::Masker;
 use crate::outcome::{Outcome, OutcomeKind, Reason};
@@ -44,6 +45,7 @@ pub(super) struct WatchParts {
     pub(super) log: LogWriter,
     /// Of each of the two outputs at its beginning.
     pub(super) masker: Masker,
+    pub(super) limits: Limits,
 }
 
 /// A running attempt.
@@ -86,7 +88,9 @@ impl Watch {
             alarm: timerfd_create(spec.clock.timerfd(), flags)?,
             alarm_at: 0,
             armed_for: parts.armed_for,
-            oom: OomWatch::begin(launched.tree.leaf()),
+            oom: OomWatch::begin(
+                parts.limits.memory_group().or_else(|| launched.tree.leaf().map(Leaf::path)),
+            ),
             tree: launched.tree,
             messages: launched.messages,
             outputs: [
@@ -298,20 +302,31 @@ impl Watch {
             output.drain(&mut self.buffer, &mut self.parts.log);
         }
         self.count_output();
-        if let Some(leaf) = self.tree.leaf() {
-            for _ in 0..100 {
-                if leaf.remove().is_ok() {
-                    break;
-                }
-                sleep_ms(5);
-            }
-        }
         let outcome = self.outcome();
+        self.remove_groups();
         self.parts.log.end(&outcome.summary());
         write_outcome(&self.dir, &outcome);
         self.parts.page.set_phase(Phase::Ended);
         // Held until here, for whoever takes it next finds the outcome.
         drop(self.parts.lock);
+    }
+
+    fn remove_groups(&self) {
+        for _ in 0..100 {
+            let is_gone = self.tree.leaf().is_none_or(|leaf| leaf.remove().is_ok());
+            if self.parts.limits.remove() && is_gone {
+                return;
+            }
+            sleep_ms(5);
+        }
+    }
+
+    /// Whether the kernel ended something of it for want of memory, and it failed by that: killed itself, or
+    /// by the death of a child within its own limit.
+    fn ran_out_of_memory(&self, exit_code: Option<i32>, signal: Option<i32>) -> bool {
+        let is_own = self.parts.limits.memory_group().is_some();
+        let failed = signal == Some(libc::SIGKILL) || (is_own && exit_code.is_some_and(|c| c != 0));
+        failed && self.no_exec.is_none() && self.course.reason().is_none() && self.oom.has_killed()
     }
 
     fn outcome(&self) -> Outcome {
@@ -331,6 +346,8 @@ impl Watch {
         let as_code = exit_code.or_else(|| signal.map(|signal| 128 + signal));
         let graceful = |code: i32| self.spec.graceful_exit_codes.contains(&code);
         let usage = Usage::of_children();
+        let oom = self.ran_out_of_memory(exit_code, signal);
+        let used = if oom { self.parts.limits.used() } else { None };
         Outcome {
             exit_code: self.no_exec.as_ref().map(|(code, _)| *code).or(exit_code),
             signal: if self.no_exec.is_some() { None } else { signal },
@@ -343,10 +360,10 @@ impl Watch {
             elapsed_ns: self.spec.clock.now_ns().saturating_sub(self.started.0),
             boot_id: self.parts.boot.to_string(),
             leftovers: self.leftovers,
-            oom: signal == Some(libc::SIGKILL) && reason.is_none() && self.oom.has_killed(),
+            oom,
             peak_rss_kib: usage.peak_rss_kib,
             cpu_us: usage.cpu_us,
-            error: self.no_exec.as_ref().map(|(_, why)| why.clone()),
+            error: self.no_exec.as_ref().map(|(_, why)| why.clone()).or(used),
             ..Outcome::bare(&self.spec.token, kind)
         }
     }

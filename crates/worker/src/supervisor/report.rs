@@ -180,6 +180,7 @@ struct Of<'a> {
 fn of_outcome(host: &dyn AttemptHost, of: &Of<'_>, outcome: &Outcome, evidence: &str) -> Report {
     let mut report = Report {
         level: outcome.containment.map(|level| level.as_str().to_owned()),
+        oom: outcome.oom,
         ..bare(of.token, ended(outcome, evidence), outcome.error.clone())
     };
     if matches!(report.ended, End::Exit { .. }) || outcome.success_before_signal {
@@ -239,6 +240,7 @@ pub(super) fn bare(token: &str, ended: End, message: Option<String>) -> Report {
         outputs: Vec::new(),
         level: None,
         message,
+        oom: false,
         checkpoint: None,
     }
 }

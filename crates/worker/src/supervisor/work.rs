@@ -6,7 +6,7 @@ use crate::attempt::{
     ASSET_EVENTS, CHECKPOINT_IN, DEFER_EVENT, ForTask, FromTask, INPUTS, PARAMS, SCRIPT,
 };
 use crate::dir::AttemptDir;
-use crate::spec::{Containment, ShimSpec, version_of};
+use crate::spec::{Containment, Resources, ShimSpec, version_of};
 use fencepost_api::execution::{Assignment, Work};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +37,10 @@ pub(super) fn spec(
         cwd: work.working_dir.as_ref().map_or_else(|| dir.work(), PathBuf::from),
         run_as_user: work.run_as_user.clone(),
         containment: containment(work, &settings.containment),
+        resources: work.resources.map_or_else(Resources::default, |of| Resources {
+            cpu_millis: of.cpu_millis,
+            memory: of.memory,
+        }),
         kill_grace_ms: own_grace.unwrap_or(u64::MAX),
         worker_kill_grace_ms: millis(settings.kill_grace),
         execution_timeout_ms: positive(work.execution_timeout_ms),

@@ -11,7 +11,7 @@ use fencepost_worker::dir::AttemptDir;
 use fencepost_worker::log::{LineJoiner, LogQuery, read};
 use fencepost_worker::outcome::Outcome;
 use fencepost_worker::page::Lease;
-use fencepost_worker::spec::{Containment, Level, ShimSpec, VERSION};
+use fencepost_worker::spec::{Containment, Level, Resources, ShimSpec, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -127,6 +127,7 @@ pub(crate) fn spec(argv: &[&str]) -> ShimSpec {
         worker_kill_grace_ms: 30_000,
         execution_timeout_ms: None,
         stall_timeout_ms: None,
+        resources: Resources::default(),
         keeps: false,
         graceful_exit_codes: Vec::new(),
         log_limit: 1 << 20,

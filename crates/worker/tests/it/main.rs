@@ -9,6 +9,7 @@ mod environment;
 mod guards;
 mod homes;
 mod lease;
+mod limits;
 mod logs;
 mod questions;
 mod recover;

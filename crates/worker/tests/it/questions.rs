@@ -62,6 +62,7 @@ fn assignment(token: &str) -> Assignment {
             working_dir: None,
             run_as_user: None,
             containment: "auto".into(),
+            resources: None,
             execution_timeout_ms: None,
             stall_timeout_ms: None,
             kill_grace_ms: None,

@@ -276,6 +276,7 @@ impl Installation {
             outputs: Vec::new(),
             level: None,
             message: None,
+            oom: false,
             checkpoint: None,
         };
         let execution = Execution::new(self.cx.clone(), Renderer::without_keys());

@@ -126,7 +126,7 @@ fn the_slot_that_is_due(world: &World) {
     let built = ledger(world, "dbt build --vars");
     assert_eq!(built.len(), 1, "{built:?}");
     let at = format!("in={} ", world.path("dbt").display());
-    let given = "app=fencepost:sales_daily dsn=42";
+    let given = "app=fencepost:sales_daily dsn=41";
     assert!(built[0].contains(&at) && built[0].contains(given), "{built:?}");
     assert_eq!(ledger(world, "publish-extract --region").len(), 3);
     assert_eq!(ledger(world, "billing charge --day").len(), 1);
