@@ -21,7 +21,7 @@
 mod deliver;
 mod fanout;
 
-pub use deliver::{Courier, Delivery};
+pub use deliver::{Courier, Delivery, TAKEN};
 pub(crate) use fanout::UNRENDERED;
 
 use crate::error::EngineError;

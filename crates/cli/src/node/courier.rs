@@ -9,6 +9,7 @@ mod mail;
 mod request;
 mod smtp;
 
+use self::smtp::timed::Deadline;
 use super::looker::rules;
 use super::{connection, serve};
 use crate::client::guarded;
@@ -16,12 +17,20 @@ use crate::config::Settings;
 use fencepost_core::callback::{Address, Callback, Patience};
 use fencepost_core::time::Span;
 use fencepost_engine::Cx;
-use fencepost_engine::callbacks::{CallbackPass, Courier, Delivery, Told};
+use fencepost_engine::callbacks::{CallbackPass, Courier, Delivery, TAKEN, Told};
 use fencepost_server::vault::Keyring;
 use fencepost_store::Store;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// No delivery takes longer, the reading of its connection and the look-up of a name included: an engine
+/// takes a callback for abandoned after [`TAKEN`], and another one then delivers it.
+const PATIENCE: Duration = Duration::from_secs(20);
+// A request has a limit of its own, from when it begins.
+const _: () =
+    assert!(PATIENCE.as_secs() + guarded::PATIENCE.as_secs() + 20 < TAKEN.as_secs().unsigned_abs());
 
 /// The courier of a process.
 struct HostCourier {
@@ -78,6 +87,7 @@ impl Courier for HostCourier {
         delivery: &'a Delivery,
     ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
         Box::pin(async move {
+            let until = Deadline::after(PATIENCE);
             let connection = match named(&delivery.callback) {
                 Some(name) => Some(connection::named(&self.store, &self.keyring, name).await?),
                 None => None,
@@ -86,6 +96,7 @@ impl Courier for HostCourier {
             let (agent, mail, rules) = (self.agent.clone(), self.mail.clone(), self.rules.clone());
             on_a_thread(move || match &delivery.callback {
                 Callback::Webhook { .. } | Callback::Slack { .. } => {
+                    until.left().map_err(|error| error.to_string())?;
                     request::send(&agent, &delivery, connection.as_ref())
                 }
                 Callback::Email { .. } => {
@@ -93,7 +104,7 @@ impl Courier for HostCourier {
                         Some(connection) => mail.with(connection)?,
                         None => mail,
                     };
-                    smtp::send(&server, &rules, &mail::message(&delivery, &server)?)
+                    smtp::send(&server, &rules, &mail::message(&delivery, &server)?, until)
                 }
                 Callback::TriggerDag { .. } | Callback::Run { .. } => {
                     Err("the engine makes runs by itself".into())

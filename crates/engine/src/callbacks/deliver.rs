@@ -24,7 +24,7 @@ const PER_TARGET: usize = 3;
 /// Receivers that are looked at in one turn.
 const TARGETS: u32 = 64;
 /// For so long a callback is that of the scheduler that took it; after its death it is due again.
-const TAKEN: Span = Span::from_secs(60);
+pub const TAKEN: Span = Span::from_secs(60);
 /// While deliveries are under way their ends bring the next turn.
 const SCAN: Span = Span::from_secs(1);
 
@@ -38,7 +38,7 @@ pub struct Delivery {
     pub told: Value,
 }
 
-/// Carries callbacks out. It bounds its own time.
+/// Carries callbacks out. It bounds its own time, well below [`TAKEN`].
 pub trait Courier: Send + Sync {
     /// Delivers once; it may be asked again for the same id.
     fn deliver<'a>(

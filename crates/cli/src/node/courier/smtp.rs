@@ -6,24 +6,26 @@
 //! addresses are as good as any, but link-local ones and those that are denied are not. The address that
 //! was judged is the one that is dialled.
 
+pub(super) mod timed;
+
+use self::timed::{Deadline, Timed, look_up};
 use super::mail::Message;
 use crate::client::guarded::Rules;
 use crate::config::Settings;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fencepost_core::connection::Connection;
-use fencepost_worker::clock::ClockKind;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// No conversation takes longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long one of a server's addresses may take to let us in: the next one may be quicker.
+const CONNECT: Duration = Duration::from_secs(6);
 /// Longest line of an answer, and most of its lines.
 const LINE_MAX: usize = 2_000;
 const LINES_MAX: usize = 100;
@@ -106,10 +108,15 @@ impl Server {
 }
 
 /// Hands a mail over: good once the server has taken it.
-pub(super) fn send(server: &Server, rules: &Rules, message: &Message) -> Result<(), String> {
+pub(super) fn send(
+    server: &Server,
+    rules: &Rules,
+    message: &Message,
+    until: Deadline,
+) -> Result<(), String> {
     let host = server.host.as_deref().ok_or("no mail server: [smtp] host, or a `conn`")?;
     let talk = || -> io::Result<()> {
-        let stream = connect(host, server.port(), rules)?;
+        let stream = connect(host, server.port(), rules, until)?;
         let mut talk = match server.security {
             Security::Tls => Talk::over(secured(stream, host, server)?),
             Security::Starttls | Security::None => Talk::over(stream),
@@ -135,12 +142,12 @@ pub(super) fn send(server: &Server, rules: &Rules, message: &Message) -> Result<
     talk().map_err(|error| format!("mail server {host}: {error}"))
 }
 
-fn connect(host: &str, port: u16, rules: &Rules) -> io::Result<TcpStream> {
+fn connect(host: &str, port: u16, rules: &Rules, until: Deadline) -> io::Result<Timed> {
     let name = host.trim_matches(['[', ']']);
     let mut last = io::Error::other("it has no address");
-    for address in (name, port).to_socket_addrs()? {
+    for address in look_up(name, port, until)? {
         judge(rules, name, &address)?;
-        match TcpStream::connect_timeout(&address, PATIENCE / 3) {
+        match Timed::connect(&address, CONNECT, until) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
@@ -152,9 +159,9 @@ fn judge(rules: &Rules, host: &str, address: &SocketAddr) -> io::Result<()> {
     rules.judge_own(host, address.ip()).map_err(io::Error::other)
 }
 
-type Secured = StreamOwned<ClientConnection, TcpStream>;
+type Secured = StreamOwned<ClientConnection, Timed>;
 
-fn secured(stream: TcpStream, host: &str, server: &Server) -> io::Result<Secured> {
+fn secured(stream: Timed, host: &str, server: &Server) -> io::Result<Secured> {
     let failed = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
     let pem =
         crate::node::trusted(server.ca.as_deref(), "https://").map_err(|error| failed(&error))?;
@@ -180,25 +187,18 @@ fn secured(stream: TcpStream, host: &str, server: &Server) -> io::Result<Secured
 
 /// What a conversation goes over.
 trait Wire: Read + Write {
-    /// The connection below, for its limits of time.
-    fn socket(&self) -> &TcpStream;
-    fn into_plain(self: Box<Self>) -> Option<TcpStream>;
+    /// The connection below, if it is in the clear.
+    fn into_plain(self: Box<Self>) -> Option<Timed>;
 }
 
-impl Wire for TcpStream {
-    fn socket(&self) -> &TcpStream {
-        self
-    }
-    fn into_plain(self: Box<Self>) -> Option<TcpStream> {
+impl Wire for Timed {
+    fn into_plain(self: Box<Self>) -> Option<Timed> {
         Some(*self)
     }
 }
 
-impl Wire for StreamOwned<ClientConnection, TcpStream> {
-    fn socket(&self) -> &TcpStream {
-        &self.sock
-    }
-    fn into_plain(self: Box<Self>) -> Option<TcpStream> {
+impl Wire for Secured {
+    fn into_plain(self: Box<Self>) -> Option<Timed> {
         None
     }
 }
@@ -207,35 +207,18 @@ struct Talk {
     wire: Box<dyn Wire>,
     /// What has come and was not read.
     come: Vec<u8>,
-    until_ns: u64,
 }
 
 impl Talk {
     fn over(wire: impl Wire + 'static) -> Self {
-        let patience = u64::try_from(PATIENCE.as_nanos()).unwrap_or(u64::MAX);
-        let until_ns = ClockKind::Monotonic.now_ns().saturating_add(patience);
-        Self { wire: Box::new(wire), come: Vec::new(), until_ns }
+        Self { wire: Box::new(wire), come: Vec::new() }
     }
 
-    fn into_plain(self) -> io::Result<TcpStream> {
+    fn into_plain(self) -> io::Result<Timed> {
         if !self.come.is_empty() {
             return Err(io::Error::other("it went on in the clear after STARTTLS"));
         }
         self.wire.into_plain().ok_or_else(|| io::Error::other("it is encrypted already"))
-    }
-
-    /// What is left of the time, as the limit of the next step.
-    fn limit(&self) -> io::Result<()> {
-        let left = self.until_ns.saturating_sub(ClockKind::Monotonic.now_ns());
-        if left == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("not done in {PATIENCE:?}"),
-            ));
-        }
-        let left = Some(Duration::from_nanos(left));
-        self.wire.socket().set_read_timeout(left)?;
-        self.wire.socket().set_write_timeout(left)
     }
 
     fn line(&mut self) -> io::Result<String> {
@@ -247,7 +230,6 @@ impl Talk {
             if self.come.len() > LINE_MAX {
                 return Err(io::Error::other("a line of its answer has no end"));
             }
-            self.limit()?;
             let mut bytes = [0; 512];
             match self.wire.read(&mut bytes)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -275,7 +257,6 @@ impl Talk {
     }
 
     fn say(&mut self, line: &str, good: &[u16]) -> io::Result<Vec<String>> {
-        self.limit()?;
         self.wire.write_all(format!("{line}\r\n").as_bytes())?;
         self.wire.flush()?;
         self.answer(good)

@@ -4,11 +4,12 @@ use super::super::mail;
 use super::*;
 use fencepost_core::callback::Callback;
 use fencepost_engine::callbacks::Delivery;
+use fencepost_worker::clock::ClockKind;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver};
 
 /// What a server does.
@@ -89,6 +90,10 @@ fn talk(
     }
 }
 
+fn soon() -> Deadline {
+    Deadline::after(Duration::from_secs(20))
+}
+
 fn to(port: u16, security: Security) -> Server {
     Server {
         host: Some("localhost".into()),
@@ -116,7 +121,7 @@ fn mail_of(body: &str, server: &Server) -> Message {
 fn a_mail_is_handed_over_whole() {
     let (port, heard) = server(Script::default());
     let server = to(port, Security::None);
-    send(&server, &Rules::default(), &mail_of("first\n.\nlast", &server)).unwrap();
+    send(&server, &Rules::default(), &mail_of("first\n.\nlast", &server), soon()).unwrap();
     let told = heard.recv().unwrap();
     for line in [
         "MAIL FROM:<fencepost@example.com>",
@@ -138,7 +143,7 @@ fn a_refused_recipient_is_the_reason() {
     let refuses = vec![("RCPT TO:<b@", "550 no such user")];
     let (port, heard) = server(Script { refuses, ..Script::default() });
     let server = to(port, Security::None);
-    let why = send(&server, &Rules::default(), &mail_of("x", &server)).unwrap_err();
+    let why = send(&server, &Rules::default(), &mail_of("x", &server), soon()).unwrap_err();
     assert_eq!(why, "mail server localhost: 550 no such user");
     assert!(!heard.recv().unwrap().contains(&"DATA".to_owned()));
 }
@@ -150,13 +155,13 @@ fn credentials_cross_only_what_is_encrypted() {
     let mut own = to(port, Security::Starttls);
     own.login = Some("me".into());
     own.password = Some("secret".into());
-    let why = send(&own, &Rules::default(), &mail_of("x", &own)).unwrap_err();
+    let why = send(&own, &Rules::default(), &mail_of("x", &own), soon()).unwrap_err();
     assert!(why.contains("offers no STARTTLS"), "{why}");
     assert!(!heard.recv().unwrap().iter().any(|line| line.starts_with("AUTH")));
     // Asked for in the clear it is sent so.
     let (port, heard) = server(Script { offers, ..Script::default() });
     let clear = Server { port: Some(port), security: Security::None, ..own };
-    send(&clear, &Rules::default(), &mail_of("x", &clear)).unwrap();
+    send(&clear, &Rules::default(), &mail_of("x", &clear), soon()).unwrap();
     let pair = STANDARD.encode("\0me\0secret");
     assert!(heard.recv().unwrap().contains(&format!("AUTH PLAIN {pair}")));
 }
@@ -179,14 +184,14 @@ fn starttls_encrypts_the_rest_and_only_a_trusted_server_is_told() {
     std::fs::write(&ca, made.cert.pem()).unwrap();
     let (port, heard) = server(script());
     let own = Server { ca: Some(ca.clone()), ..to(port, Security::Starttls) };
-    send(&own, &Rules::default(), &mail_of("x", &own)).unwrap();
+    send(&own, &Rules::default(), &mail_of("x", &own), soon()).unwrap();
     assert!(heard.recv().unwrap().contains(&"DATA".to_owned()));
     // Another authority vouches for nobody here.
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(&ca, other.cert.pem()).unwrap();
     let (port, heard) = server(script());
     let own = Server { port: Some(port), ..own };
-    assert!(send(&own, &Rules::default(), &mail_of("x", &own)).is_err());
+    assert!(send(&own, &Rules::default(), &mail_of("x", &own), soon()).is_err());
     assert!(!heard.recv().unwrap().contains(&"DATA".to_owned()));
 }
 
@@ -195,8 +200,48 @@ fn what_is_denied_is_not_dialled() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = to(listener.local_addr().unwrap().port(), Security::None);
     let rules = Rules::of(&[], "127.0.0.0/8,::1");
-    let why = send(&own, &rules, &mail_of("x", &own)).unwrap_err();
+    let why = send(&own, &rules, &mail_of("x", &own), soon()).unwrap_err();
     assert!(why.contains("denied by [http] deny"), "{why}");
     listener.set_nonblocking(true).unwrap();
     assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+/// Each of its bytes comes within any limit of a single read; the whole never does.
+#[test]
+fn a_server_that_drips_holds_no_delivery_past_its_deadline() {
+    let patience = Duration::from_millis(700);
+    let dir = tempfile::tempdir().unwrap();
+    let ca = dir.path().join("ca.pem");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(&ca, made.cert.pem()).unwrap();
+    // A greeting without an end, and the head of a record of TLS that says there is more.
+    let cases: [(Security, &[u8]); 2] =
+        [(Security::None, b"220-"), (Security::Tls, &[22, 3, 3, 0x3f, 0])];
+    for (security, begin) in cases {
+        let (port, dripped) = dripping(begin);
+        let own = Server { ca: Some(ca.clone()), ..to(port, security) };
+        let began = ClockKind::Monotonic.now_ns();
+        let went = send(&own, &Rules::default(), &mail_of("x", &own), Deadline::after(patience));
+        let took = Duration::from_nanos(ClockKind::Monotonic.now_ns() - began);
+        assert_eq!(went.unwrap_err(), "mail server localhost: not done in 700ms", "{security:?}");
+        assert!(took >= patience && took < Duration::from_secs(10), "{security:?}: {took:?}");
+        assert!(dripped.join().unwrap() > 5, "it was dripping all the while");
+    }
+}
+
+/// A server that sends a byte each 20 ms; how many, once nobody takes them any more.
+fn dripping(begin: &'static [u8]) -> (u16, std::thread::JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let drips = move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (_never, pause) = mpsc::channel::<()>();
+        let bytes = begin.iter().chain(std::iter::repeat(&b'x'));
+        let drip = |byte: &&u8| {
+            let _ = pause.recv_timeout(Duration::from_millis(20));
+            stream.write_all(&[**byte]).is_ok()
+        };
+        bytes.take_while(drip).count()
+    };
+    (port, std::thread::spawn(drips))
 }
