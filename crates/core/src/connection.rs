@@ -184,6 +184,9 @@ impl Connection {
     /// What must not be seen in a log.
     pub fn secrets(&self) -> Vec<String> {
         let mut found: Vec<String> = self.password.iter().cloned().collect();
+        // HTTP Basic sends this one in base64.
+        let login = self.login.as_deref().unwrap_or_default();
+        found.extend(self.password.iter().map(|password| format!("{login}:{password}")));
         if self.password.is_some() || !self.extra.is_empty() {
             found.push(self.to_uri());
         }

@@ -3,7 +3,7 @@
 
 use crate::connection::encode;
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -146,12 +146,20 @@ fn forms(text: &str) -> Vec<String> {
     let path = address.replace("%2F", "/");
     let form = address.replace("%20", "+");
     let mut forms = vec![text.to_owned(), json, ascii, address, path, form];
-    // `echo` adds a line end; a longer text that begins with it has the same beginning.
-    let whole = &text.as_bytes()[..text.len() / 3 * 3];
-    for bytes in [whole, text.as_bytes(), format!("{text}\n").as_bytes()] {
+    // `echo` adds a line end.
+    for bytes in [text.as_bytes(), format!("{text}\n").as_bytes()] {
         forms.extend([STANDARD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)]);
     }
+    forms.extend((0..3).flat_map(|before| in_longer_base64(text, before)));
     forms
+}
+
+/// What of a text is always there in the base64 of a longer one, with that many bytes (modulo 3) before it:
+/// the characters that no other byte has a share in.
+fn in_longer_base64(text: &str, before: usize) -> [String; 2] {
+    let bytes = [&[0; 2][..before], text.as_bytes()].concat();
+    let (from, to) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+    [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)].map(|all| all[from..to].into())
 }
 
 /// As JSON writes it where only ASCII may stand.
@@ -214,6 +222,25 @@ mod tests {
             assert!(found.contains(form), "{form} is not in {found:#?}");
         }
         assert!(!found.contains("abc") && !found.contains("x"), "{found:#?}");
+    }
+
+    #[test]
+    fn a_secret_within_longer_base64_is_hidden_wherever_it_begins() {
+        for secret in ["hunter2", "hunter22", "hunter222", "\u{f8}\u{ff}?>~~"] {
+            let found = hidden([secret.to_owned()]);
+            for (before, after) in
+                [("", ""), ("a", ""), ("ab", ""), ("abc", "x"), ("abcd", "xy"), ("me:", "\n")]
+            {
+                let text = format!("{before}{secret}{after}");
+                for all in [STANDARD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+                    let best = found.iter().filter(|form| all.contains(*form)).map(String::len);
+                    // All but the characters that a byte of something else has a share in.
+                    let least = (secret.len() * 8).saturating_sub(8) / 6;
+                    let best = best.max().unwrap_or(0);
+                    assert!(best >= least, "{secret} in {all}: {best} of {least}");
+                }
+            }
+        }
     }
 
     #[test]

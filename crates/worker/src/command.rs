@@ -11,17 +11,20 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::clock::{ClockKind, NS_PER_MS};
+use crate::mask::masked;
+use fencepost_core::kept::hidden;
 
-/// What is told of what it says on standard error: its first line, so far.
+/// Most characters that are told of the first line on standard error.
 const COMPLAINT_MAX: usize = 200;
 
 /// Runs a line of shell with that environment and gives what it prints, at most `most` bytes. The error
-/// completes a sentence that begins with the command. It is ended at `until` (see [`deadline_in`]).
+/// completes a sentence that begins with the command, and holds neither what the command has printed nor
+/// anything of `secrets`. It is ended at `until` (see [`deadline_in`]).
 pub(crate) fn output_of(
     command: &str,
     env: &[(String, String)],
-    most: u64,
-    until: u64,
+    secrets: &[String],
+    (most, until): (u64, u64),
 ) -> Result<Vec<u8>, String> {
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -45,8 +48,17 @@ pub(crate) fn output_of(
     if status.success() {
         return Ok(out);
     }
-    let said = String::from_utf8_lossy(&complaint[..complaint.len().min(COMPLAINT_MAX)]);
-    Err(format!("ends with {status}: {}", said.trim()))
+    Err(format!("ends with {status}: {}", told(&complaint, &out, secrets)))
+}
+
+/// What may be told of a complaint: people read it who may not see the secret that was to be printed.
+fn told(complaint: &[u8], printed: &[u8], secrets: &[String]) -> String {
+    let printed = String::from_utf8_lossy(printed).into_owned();
+    let secrets: Vec<String> = hidden([printed]).into_iter().chain(secrets.to_vec()).collect();
+    // Masked before it is cut: half a secret would not be known as one.
+    let said = masked(&secrets, &String::from_utf8_lossy(complaint));
+    let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().filter(|c| !c.is_control()).take(COMPLAINT_MAX).collect()
 }
 
 /// The instant after which a command is ended, on the clock of this module.
@@ -144,7 +156,7 @@ mod tests {
 
     fn run(command: &str, most: u64, patience: Duration) -> Result<String, String> {
         let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-        output_of(command, &env, most, deadline_in(patience))
+        output_of(command, &env, &["t0ken".to_owned()], (most, deadline_in(patience)))
             .map(|out| String::from_utf8(out).unwrap())
     }
 
@@ -155,6 +167,14 @@ mod tests {
         assert_eq!(run("echo ${HOME-none}", 100, long).unwrap(), "none\n");
         let failed = run("echo locked >&2; exit 3", 100, long).unwrap_err();
         assert!(failed.contains("exit status: 3") && failed.contains("locked"), "{failed}");
+        let told = run(
+            "echo hunter2; echo; echo 't0ken: no hunter2' >&2; echo more >&2; exit 1",
+            100,
+            long,
+        );
+        assert_eq!(told.unwrap_err(), "ends with exit status: 1: ***: no ***");
+        let told = run("printf 'x%.0s' $(seq 500) >&2; exit 1", 100, long).unwrap_err();
+        assert!(told.len() < 250, "{told}");
         assert!(run("yes", 1000, long).unwrap_err().contains("more than 1000 bytes"));
         for slow in ["sleep 600", "printf x; exec >&- 2>&-; sleep 600"] {
             let said = run(slow, 100, Duration::from_secs(1)).unwrap_err();

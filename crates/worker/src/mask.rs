@@ -8,6 +8,14 @@ use std::borrow::Cow;
 /// What stands in a secret's place.
 const MASK: &[u8] = b"***";
 
+/// A whole text without these.
+pub(crate) fn masked(secrets: &[String], text: &str) -> String {
+    let mut masker = Masker::new(secrets);
+    let mut shown = masker.feed(text.as_bytes()).into_owned();
+    shown.extend(masker.finish());
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
 /// Hides texts in one stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Masker {
@@ -79,8 +87,12 @@ impl Masker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use fencepost_core::connection::Connection;
+    use fencepost_core::kept::hidden;
 
-    fn masked(secrets: &[&str], text: &str, size: usize) -> String {
+    fn in_pieces(secrets: &[&str], text: &str, size: usize) -> String {
         let secrets: Vec<String> = secrets.iter().map(ToString::to_string).collect();
         let mut masker = Masker::new(&secrets);
         let mut out = Vec::new();
@@ -97,10 +109,34 @@ mod tests {
         let text = "x hunter22y hunter hunte\n[line one\nline two] aaab line one\nline";
         let shown = "x ***y *** hunte\n[***] a*** line one\nline";
         for size in 1..=text.len() {
-            assert_eq!(masked(&secrets, text, size), shown, "pieces of {size}");
+            assert_eq!(in_pieces(&secrets, text, size), shown, "pieces of {size}");
         }
-        assert_eq!(masked(&[], text, 3), text);
-        assert_eq!(masked(&[""], text, 3), text);
+        assert_eq!(in_pieces(&[], text, 3), text);
+        assert_eq!(in_pieces(&[""], text, 3), text);
+    }
+
+    /// As `curl -u` sends them, and as a longer text holds them.
+    #[test]
+    fn credentials_are_hidden_in_base64_wherever_it_begins() {
+        let warehouse = Connection {
+            conn_type: "http".into(),
+            login: Some("ann".into()),
+            password: Some("hunter22".into()),
+            ..Connection::default()
+        };
+        let secrets: Vec<String> = hidden(warehouse.secrets()).into_iter().collect();
+        let basic = STANDARD.encode("ann:hunter22");
+        let shown = masked(&secrets, &format!("Authorization: Basic {basic}"));
+        assert_eq!(shown, "Authorization: Basic ***");
+        for before in ["", "x", "xy", "xyz", "bob:"] {
+            let whole = STANDARD.encode(format!("{before}hunter22 and more"));
+            let shown = masked(&secrets, &whole);
+            let is_gone = (0..=whole.len() - 6).all(|at| {
+                let rest = &whole[at..at + 6];
+                !shown.contains(rest) || !secrets.iter().any(|secret| secret.contains(rest))
+            });
+            assert!(shown.contains("***") && is_gone, "{whole} is shown as {shown}");
+        }
     }
 
     #[test]

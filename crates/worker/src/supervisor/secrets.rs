@@ -6,6 +6,7 @@ use crate::command::{deadline_in, output_of};
 use crate::private::Private;
 use crate::spec::ShimSpec;
 use fencepost_api::execution::{SecretFrom, Work};
+use fencepost_core::connection::is_sensitive;
 use fencepost_core::kept::hidden;
 use std::fs::File;
 use std::io::Read;
@@ -29,7 +30,7 @@ pub(super) fn find(shared: &Shared, work: &Work, place: &Path) -> Result<Private
     let until = deadline_in(PATIENCE);
     let mut private = Private { masked: work.masked.clone(), ..Private::default() };
     for secret in &work.secrets {
-        let text = value(shared, &secret.from, until)
+        let text = value(shared, &secret.from, until, &private)
             .and_then(usable)
             .map_err(|why| format!("secret `{}`: {why}", secret.name))?;
         private.env.push((secret.name.clone(), text));
@@ -86,7 +87,13 @@ fn usable(text: String) -> Result<String, String> {
     if text.contains('\0') { Err("it holds a NUL byte".into()) } else { Ok(text) }
 }
 
-fn value(shared: &Shared, from: &SecretFrom, until: u64) -> Result<String, String> {
+/// `before`: what was found already, which no message may tell.
+fn value(
+    shared: &Shared,
+    from: &SecretFrom,
+    until: u64,
+    before: &Private,
+) -> Result<String, String> {
     match from {
         SecretFrom::Value(text) => Ok(text.clone()),
         SecretFrom::Env(name) => {
@@ -97,7 +104,12 @@ fn value(shared: &Shared, from: &SecretFrom, until: u64) -> Result<String, Strin
         SecretFrom::File(path) => read(Path::new(path)).map_err(|why| format!("`{path}`: {why}")),
         SecretFrom::Exec(command) => {
             let env: Vec<(String, String)> = shared.settings.allowed_env().collect();
-            let printed = output_of(command, &env, MOST, until);
+            // A vault's own token is in the environment of its command.
+            let own = env.iter().filter(|(name, _)| is_sensitive(name));
+            let found = before.env.iter().chain(own).map(|(_, text)| text.clone());
+            let secrets: Vec<String> =
+                hidden(found).into_iter().chain(before.masked.iter().cloned()).collect();
+            let printed = output_of(command, &env, &secrets, (MOST, until));
             let printed = printed.and_then(|bytes| text(bytes).map_err(String::from));
             printed.map_err(|why| format!("its command {why}"))
         }
