@@ -4,6 +4,7 @@ use crate::Cx;
 use crate::error::EngineError;
 use fencepost_core::audit::{Violation, audit};
 use fencepost_store::query::audit::{last_run, snapshot};
+use fencepost_store::query::callback;
 
 /// Runs read in one snapshot.
 const RUNS: i64 = 200;
@@ -14,11 +15,16 @@ pub struct Findings {
     pub runs: usize,
     pub attempts: usize,
     pub violations: Vec<Violation>,
+    /// Callbacks that nobody tries any more: no violation, but somebody was not told.
+    pub dead_callbacks: u64,
 }
 
 /// Audits every run, newest last.
 pub async fn examine(cx: &Cx) -> Result<Findings, EngineError> {
-    let mut findings = Findings::default();
+    let tx = cx.store.read("doctor").await?;
+    let dead_callbacks = callback::counts(&tx).await?.dead.unsigned_abs();
+    drop(tx);
+    let mut findings = Findings { dead_callbacks, ..Findings::default() };
     let mut after = 0;
     loop {
         let tx = cx.store.read("doctor").await?;

@@ -27,7 +27,9 @@ pub(super) async fn version(call: &Call) -> Done {
 pub(super) async fn doctor(call: &Call) -> Done {
     let found = doctor::examine(call.cx()).await?;
     let at = call.cx().store.clock().now();
-    Answer::ok(&Doctor { remarks: remarks(call), ..doctor_report(found, at) })
+    let mut report = doctor_report(found, at);
+    report.remarks.extend(remarks(call));
+    Answer::ok(&report)
 }
 
 /// Findings as they are told.
@@ -43,8 +45,18 @@ pub fn doctor_report(found: doctor::Findings, at: Timestamp) -> Doctor {
         runs_checked: u64::try_from(found.runs).unwrap_or(u64::MAX),
         attempts_checked: u64::try_from(found.attempts).unwrap_or(u64::MAX),
         violations: violations.collect(),
-        remarks: Vec::new(),
+        remarks: untold(found.dead_callbacks).into_iter().collect(),
     }
+}
+
+/// Of callbacks that nobody tries any more.
+fn untold(count: u64) -> Option<String> {
+    let dead = match count {
+        0 => return None,
+        1 => "1 callback is dead: its receiver was".to_owned(),
+        count => format!("{count} callbacks are dead: their receivers were"),
+    };
+    Some(format!("{dead} not told, and nobody tries again (fencepost callbacks list --state dead)"))
 }
 
 /// The names of 1-semantics section 8.

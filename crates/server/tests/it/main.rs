@@ -7,6 +7,7 @@ mod access;
 mod assets;
 mod attempts;
 mod backfills;
+mod callbacks;
 mod dags;
 mod fixture;
 mod idempotency;
