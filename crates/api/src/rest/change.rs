@@ -21,6 +21,10 @@ pub struct Clear {
     pub downstream: bool,
     /// Also everything before them.
     pub upstream: bool,
+    /// Also in the DAG's runs of earlier logical dates.
+    pub past: bool,
+    /// Also in its runs of later ones.
+    pub future: bool,
     /// Of these only what is failed, upstream_failed or held.
     pub only_failed: bool,
     /// New idempotency keys for all, not only for those that had succeeded.
@@ -39,6 +43,12 @@ pub struct Mark {
     pub downstream: bool,
     #[serde(default)]
     pub upstream: bool,
+    /// Also in the DAG's runs of earlier logical dates.
+    #[serde(default)]
+    pub past: bool,
+    /// Also in its runs of later ones.
+    #[serde(default)]
+    pub future: bool,
     #[serde(default)]
     pub reason: Option<String>,
 }
@@ -72,6 +82,8 @@ pub struct ChangePlan {
 /// One task instance in a [`ChangePlan`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
+    /// The run that it is of: with `past` and `future` there are several.
+    pub run_id: String,
     pub task_id: String,
     pub map_index: i32,
     pub from: Word,

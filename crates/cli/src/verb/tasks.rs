@@ -42,7 +42,8 @@ pub(crate) enum Tasks {
     #[command(after_help = "\
 Examples:
   fencepost tasks clear sales_daily @latest load --downstream --dry-run
-  fencepost tasks clear sales_daily @latest 'publish[2]' --yes")]
+  fencepost tasks clear sales_daily @latest 'publish[2]' --yes
+  fencepost tasks clear sales_daily @latest load --past --downstream --dry-run")]
     Clear(ClearTasks),
     /// Decide the state of a task instance by hand
     #[command(
@@ -83,6 +84,12 @@ pub(crate) struct ClearTasks {
     /// Also everything before them
     #[arg(short, long)]
     upstream: bool,
+    /// Also in the DAG's runs of earlier logical dates
+    #[arg(long)]
+    past: bool,
+    /// Also in its runs of later logical dates
+    #[arg(long)]
+    future: bool,
     /// Of these only what failed, or could not run because of it
     #[arg(short = 'f', long)]
     only_failed: bool,
@@ -111,6 +118,12 @@ pub(crate) struct MarkTask {
     /// Also everything before it
     #[arg(short, long)]
     upstream: bool,
+    /// Also in the DAG's runs of earlier logical dates
+    #[arg(long)]
+    past: bool,
+    /// Also in its runs of later logical dates
+    #[arg(long)]
+    future: bool,
     /// Kept in the history
     #[arg(long)]
     reason: Option<String>,
@@ -217,6 +230,8 @@ fn clear(cx: &Cx, client: &Client, args: ClearTasks) -> Outcome {
         tasks: tasks.collect::<Outcome<_>>()?,
         downstream: args.downstream,
         upstream: args.upstream,
+        past: args.past,
+        future: args.future,
         only_failed: args.only_failed,
         new_keys: args.new_keys,
         latest_version: args.latest,
@@ -234,6 +249,8 @@ fn mark(cx: &Cx, client: &Client, args: MarkTask) -> Outcome {
         state: args.state,
         downstream: args.downstream,
         upstream: args.upstream,
+        past: args.past,
+        future: args.future,
         reason: args.reason,
     };
     let at = [run.dag_id.as_str(), run.run_id.as_str(), path.as_str()];

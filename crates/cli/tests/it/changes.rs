@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 fn change(task_id: &str, from: &str, to: Option<&str>) -> Change {
     Change {
+        run_id: RUN.into(),
         task_id: task_id.into(),
         map_index: -1,
         from: from.into(),
@@ -109,7 +110,7 @@ fn clear_previews_then_changes() {
         (&json!(true), &json!(true))
     );
     insta::assert_snapshot!(ran.stderr, @"
-    clear 2 task instances of sales_daily manual__2026-09-22T05:10:00.000Z_abcd (the run's own v12; --latest for v13; old attempts and logs are kept)
+    clear 2 task instances of sales_daily manual__2026-09-22T05:10:00.000Z_abcd (the run's own v12; the newest is v13; old attempts and logs are kept)
       load: failed → none
       dbt: success → none  new idempotency key
       charge: success is kept  (skipped, marked success by anna)

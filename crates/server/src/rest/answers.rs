@@ -23,6 +23,7 @@ pub(super) async fn answer(call: &Call, approves: bool) -> Done {
     };
     let (before, after) = reply(call.cx(), &request).await?;
     let change = Change {
+        run_id: scope.at.run.run_id.clone(),
         task_id: before.task_id,
         map_index: before.key.map_index,
         from: before.state.as_str().into(),

@@ -15,6 +15,7 @@ mod incidents;
 mod lifecycle;
 mod logs;
 mod metrics;
+mod neighbours;
 mod paging;
 mod polling;
 mod requests;

@@ -62,7 +62,7 @@ pub use alert::{alerts, next_alert};
 pub use delete::delete;
 pub use of_backfill::{open_of, queued_of, unstopped_of};
 pub use places::{Places, Startable, count_active, older_than_waiting, places, startable};
-pub use previous::previous;
+pub use previous::{dated, previous};
 pub use waiting::{count_waiting, count_waiting_for_assets, oldest_slot, slot_edges, slots_before};
 
 fn decode(row: Row) -> Result<Run, StoreError> {
@@ -466,6 +466,8 @@ pub(super) const STATEMENTS: &[Stmt] = &[
     alert::RUN_ALERTS,
     alert::RUN_NEXT_ALERT,
     previous::RUN_PREVIOUS,
+    previous::RUN_DATED_BEFORE,
+    previous::RUN_DATED_AFTER,
     RUN_LIST,
     RUN_ACTIVE,
     RUN_PAUSE,

@@ -333,6 +333,8 @@ run_next_deadline
 run_next_alert
 run_previous dag past flag
 run_list dag past run limit
+run_dated_before dag past limit
+run_dated_after dag past limit
 run_active dag limit
 run_pause run flag
 run_note run word

@@ -48,6 +48,8 @@ const GOLDEN: &str = "
     run_overdue          INDEX run_deadline
     run_next_deadline    INDEX run_deadline
     run_previous         INDEX run_by_date (dag_id=? AND logical_date>? AND logical_date<?)
+    run_dated_before     INDEX run_by_date (dag_id=? AND logical_date<?)
+    run_dated_after      INDEX run_by_date (dag_id=? AND logical_date>?)
     run_list             INDEX run_of_dag (dag_id=? AND run_after<?)
     dag_due              INDEX dag_due
     dag_next_due         INDEX dag_due
