@@ -1,7 +1,7 @@
 //! Looks at files, addresses and databases for deferred tasks.
 //!
-//! A look blocks a thread: so only a bounded number runs at once, and whatever hangs (a mount, a server)
-//! holds up none but those that wait for a place.
+//! A look blocks a thread, or a session of somebody's database: so only a bounded number runs at once, and
+//! whatever hangs (a mount, a server) holds up none but those that wait for a place.
 
 use super::connection;
 use crate::client::{self, guarded};
@@ -59,7 +59,9 @@ impl Looker for HostLooker {
                 return Look::NotYet;
             };
             if let Wait::Sql(sql) = wait {
-                return self.query(sql).await;
+                let seen = self.query(sql).await;
+                drop(place);
+                return seen;
             }
             let (wait, agent, no_tls) = (wait.clone(), self.agent.clone(), self.no_tls.clone());
             let seen = tokio::task::spawn_blocking(move || {

@@ -167,10 +167,11 @@ async fn clear(call: &Call, scope: &Scope, body: Clear, named: &[Named]) -> Done
             continue;
         }
         let done = clear_in(call, at, &body, &named_here, dry_run).await;
-        changes.extend(of_one(at, place == 0, done)?);
-        if !dry_run {
+        let made = of_one(at, place == 0, done)?;
+        if !dry_run && (place == 0 || made.iter().any(|change| change.to.is_some())) {
             keep_reason(call, of_run(&at.run), body.reason.clone()).await?;
         }
+        changes.extend(made);
     }
     Answer::ok(&scope.plan(dry_run, changes))
 }
@@ -249,10 +250,11 @@ pub(super) async fn mark(call: &Call) -> Done {
     for (place, at) in scope.runs(call, body.past, body.future).await?.iter().enumerate() {
         let Some(named) = named_in(at, std::slice::from_ref(&named)).pop() else { continue };
         let done = mark_in(call, at, (&body, named, state), dry_run).await;
-        changes.extend(of_one(at, place == 0, done)?);
-        if !dry_run {
+        let made = of_one(at, place == 0, done)?;
+        if !dry_run && (place == 0 || made.iter().any(|change| change.to.is_some())) {
             keep_reason(call, of_run(&at.run), body.reason.clone()).await?;
         }
+        changes.extend(made);
     }
     Answer::ok(&scope.plan(dry_run, changes))
 }
